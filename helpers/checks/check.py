@@ -18,7 +18,7 @@ from helpers.checks.registry import get
 from helpers.ranks.cells import ipython
 from helpers.ranks.clean_settings import hide_own_files, use_fresh_settings
 from helpers.ranks.display import Display
-from helpers.ranks.launcher import HostsContext
+from helpers.ranks.launcher import HostsContext, show_check
 from helpers.views.live import ask_to_save
 
 
@@ -55,7 +55,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
     source = found_answer.source if isinstance(found_answer, Answer) else ""
     # settings of earlier cells, such as a default dtype, must not change what is drawn, because a grader
     # does not have them
-    with use_fresh_settings(), hide_own_files():
+    with use_fresh_settings(), hide_own_files(), show_check(found_answer.name):
         servers = where.servers() if where is not None else None
         result = grade(
             exercise,

@@ -46,7 +46,7 @@ class WaitingCell:
         verb = "has" if len(self.waits_for) == 1 else "have"
         return (
             f"This cell uses your own answer. It runs once {each} {verb} passed. If that was before you "
-            "restarted the kernel, choose Run > Run All Above Selected Cell."
+            "restarted the kernel, choose Run → Run All Above Selected Cell."
         )
 
     def _repr_html_(self) -> str:

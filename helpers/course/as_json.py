@@ -56,4 +56,9 @@ def progress_data(progress: Progress, headings: Iterable[Heading]) -> dict[str, 
             }
         )
     quizzes = msgspec.to_builtins(progress.quizzes)
-    return {"exercises": exercises, "quizzes": quizzes, "note": progress.note}
+    return {
+        "exercises": exercises,
+        "quizzes": quizzes,
+        "path": progress.path,
+        "note": progress.note,
+    }

@@ -19,6 +19,7 @@ from helpers.course.command_parts import (
     as_json_option,
     relative_path,
 )
+from helpers.course.paths import path_names
 
 
 @click.command(cls=Command, title=TO_LEARN, context_settings={"ignore_unknown_options": True})
@@ -139,10 +140,11 @@ def hint(what: str) -> None:
     exercise of a notebook.
     """
     from helpers.course.hints import hint as next_hint
+    from helpers.course.message import to_plain
     from helpers.course.targets import find_open_exercise
 
     try:
-        click.echo(next_hint(find_open_exercise(what)))
+        click.echo(to_plain(next_hint(find_open_exercise(what)).text))
     except LookupError as error:  # no exercise has this name; the message lists similar ones
         raise click.ClickException(str(error.args[0])) from error
 
@@ -154,9 +156,23 @@ def hint(what: str) -> None:
     metavar="FILE",
     help="Write a page that shows what you can do now.",
 )
+@click.option(
+    "--path",
+    "chosen",
+    type=click.Choice(path_names()),
+    help="Choose the path to follow from now on.",
+)
 @as_json_option
-def progress(html: Path | None, as_json: bool) -> None:
-    """Show the map of the course: which notebooks are done, begun and next."""
+def progress(html: Path | None, chosen: str | None, as_json: bool) -> None:
+    """Show the map of the course: which notebooks are done, begun and next.
+
+    Without a chosen path, the next step is on the path whose exercises you checked last.
+    """
+    if chosen is not None:
+        from helpers.course.progress import record_path
+
+        if note := record_path(chosen):
+            raise CommandError(note)
     if html is not None:
         from helpers.course.can_do import write_can_do
         from helpers.course.progress import read_progress

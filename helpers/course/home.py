@@ -10,7 +10,7 @@ server, the only cell draws it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,15 +18,23 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.headings import Heading, headings
+from helpers.checks.headings import Heading, all_names_of, headings
 from helpers.course.notebook_file import notebook_metadata, write_notebook
 from helpers.course.page import render_page
 from helpers.course.path_picture import path_picture
 from helpers.course.paths import EVERYTHING, LearningPath, Stop, hours, is_reference, paths
 from helpers.course.progress import Progress, read_progress
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import docs_page, file_of, matching_cells, sign_notebook
+from helpers.course.workspace import (
+    WorkspaceError,
+    docs_page,
+    file_of,
+    find_workspace,
+    matching_cells,
+    sign_notebook,
+)
 from helpers.views.live import live_page
+from helpers.views.plain import join_words
 
 HOME_FILE = "home.ipynb"
 _PAGE = Path(__file__).parent / "look" / "home.js"
@@ -46,6 +54,7 @@ _DOCS = (
     ("Several machines", "hosts.md"),
     ("Speed and memory, measured", "results.md"),
 )
+CHOOSE_PATH = "`course progress --path NAME` chooses another."
 SHOW_IT = "`course progress --html can_do.html` writes a page that shows what you can do now."
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
@@ -97,11 +106,15 @@ class Place:
 
 @dataclass(frozen=True)
 class StopProgress:
-    """A stop of a path and its progress. left: the exercises that have not passed."""
+    """A stop of a path and its progress.
+
+    left: the exercises that have not passed. last_check: when one of its exercises was checked last, or "".
+    """
 
     stop: Stop
     place: Place
     left: tuple[Heading, ...]
+    last_check: str = ""
 
     @property
     def state(self) -> str:
@@ -135,8 +148,26 @@ class PathProgress:
 
     @property
     def next(self) -> StopProgress | None:
-        """Return the first stop that is not done."""
-        return next((leg for leg in self.legs if leg.left), None)
+        """Return the stop of the last check or, if that is done, the one to do after it; None at the end."""
+        checked = [(leg.last_check, place) for place, leg in enumerate(self.legs) if leg.last_check]
+        return self._to_do_from(max(checked)[1] if checked else 0)
+
+    @property
+    def last_check(self) -> str:
+        return max((leg.last_check for leg in self.legs), default="")
+
+    def after(self, notebook: str) -> StopProgress | None:
+        """Return the stop to do after a notebook, or None if the path ends there.
+
+        If all stops below the notebook are done, that is an earlier one.
+        """
+        names = [leg.stop.notebook for leg in self.legs]
+        if notebook not in names[:-1]:
+            return None
+        return self._to_do_from(names.index(notebook) + 1)
+
+    def _to_do_from(self, place: int) -> StopProgress | None:
+        return next((leg for leg in (*self.legs[place:], *self.legs[:place]) if leg.left), None)
 
     @property
     def words(self) -> str:
@@ -155,13 +186,25 @@ class PathProgress:
 class Home:
     """The home page, which is displayed as text or as a page with links.
 
-    latest: the exercise that was checked last.
+    latest: the exercise that was checked last. chosen: the name of the path that the learner has chosen.
+    missing: the notebooks whose files are not in the learner's folder, for example because of a new name.
     """
 
     places: tuple[Place, ...]
     ways: tuple[PathProgress, ...] = ()
     note: str = ""
     latest: str = ""
+    chosen: str = ""
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def missing_words(self) -> str:
+        """Return which files are missing and how to get them, or ""."""
+        if not self.missing:
+            return ""
+        files = join_words([f"{name}.ipynb" for name in sorted(self.missing)])
+        them = "it" if len(self.missing) == 1 else "them"
+        return f"Missing in your folder: {files}. `course lab` copies {them} there."
 
     @property
     def ended(self) -> PathProgress | None:
@@ -179,19 +222,24 @@ class Home:
 
     @property
     def way(self) -> PathProgress | None:
-        """Return the current path: the first with a begun notebook, or the first that is not done.
+        """Return the current path: the one that the learner has chosen, or the short one of the last check.
 
-        A notebook still counts as begun when its last part on a short path is done. So only an exercise
-        that is on no short path shows that the learner is on the path through everything.
+        Exercises that are not on a short path are extras to it, so they never change the path. The long
+        path is the current one only if it was chosen, or if all work so far is on no short path.
         """
-        begun = {place.notebook for place in self.places if place.state == "begun"}
         to_do = [way for way in self.ways if way.next]
-        short = {each.name for way in self.ways if way.is_short for each in way.exercises}
-        beyond = any(place.done - short for place in self.places)
-        likely = (way for way in to_do if beyond or way.is_short)
-        on_it = (way for way in likely if way.next and way.next.stop.notebook in begun)
-        tried = (way for way in to_do if any(leg.state != "to come" for leg in way.legs))
-        return next(on_it, None) or next(tried, None) or next(iter(to_do), None)
+        chosen = (way for way in to_do if way.path.name == self.chosen)
+        checked = [way for way in to_do if way.is_short and way.last_check]
+        # max() returns the first of equals: the paths are in the order of the file
+        latest = max(checked, key=lambda way: way.last_check, default=None)
+        return next(chosen, None) or latest or self._way_without_checks(to_do)
+
+    def _way_without_checks(self, to_do: Sequence[PathProgress]) -> PathProgress | None:
+        """Return the first path with a notebook that was opened, or the first that is not done."""
+        begun = {place.notebook for place in self.places if place.state == "begun"}
+        opened = (way for way in to_do if any(leg.stop.notebook in begun for leg in way.legs))
+        checked = (way for way in to_do if way.last_check)
+        return next(checked, None) or next(opened, None) or next(iter(to_do), None)
 
     @property
     def here(self) -> StopProgress | None:
@@ -233,9 +281,9 @@ class Home:
             words = [
                 f"Next: {self.here.next_title}.",
                 f"Path: {self.way.path.title}, about {hours(self.way.minutes)} of reading and exercises "
-                "left.",
+                f"left. {CHOOSE_PATH}",
             ]
-        return [*words, *([self.note] if self.note else [])]
+        return [*words, *filter(None, [self.missing_words, self.note])]
 
     def _repr_html_(self) -> str:
         return live_page(_PAGE, {}, self.map_html())
@@ -265,7 +313,21 @@ def home() -> Home:
     latest = max(
         progress.exercises, key=lambda name: progress.exercises[name].last.when, default=""
     )
-    return Home(found, path_progress(progress, found), progress.note, latest)
+    ways = path_progress(progress, found)
+    missing = missing_notebooks([place.notebook for place in found])
+    return Home(found, ways, progress.note, latest, progress.path, missing)
+
+
+def missing_notebooks(names: Iterable[str]) -> frozenset[str]:
+    """Return the notebooks that are not in the learner's folder, or none if `course lab` never filled it."""
+    try:
+        work = find_workspace().work
+        if not (work / HOME_FILE).is_file():
+            return frozenset()
+        files = {file.stem for file in work.glob("*.ipynb")}
+    except (WorkspaceError, OSError):
+        return frozenset()
+    return frozenset(name for name in names if files.isdisjoint(all_names_of(name)))
 
 
 def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:
@@ -274,7 +336,9 @@ def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgr
 
     def stop_progress(stop: Stop) -> StopProgress:
         left = (each for each in stop.exercises if not progress.has_passed(each.name))
-        return StopProgress(stop, by_name[stop.notebook], tuple(left))
+        checks = (progress.exercises.get(each.name) for each in stop.exercises)
+        last_check = max((each.last.when for each in checks if each), default="")
+        return StopProgress(stop, by_name[stop.notebook], tuple(left), last_check)
 
     return tuple(
         PathProgress(path, tuple(map(stop_progress, path.stops))) for path in paths().values()

@@ -24,6 +24,17 @@ class LearnerMessage:
         return self.text
 
 
+def to_plain(text: str) -> str:
+    """Return a message for a terminal: without the marks of `code`, **bold** and fenced code."""
+    parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", text, flags=re.DOTALL | re.MULTILINE)
+    for index, part in enumerate(parts):
+        if index % 2:  # the text between fences
+            parts[index] = re.sub(r"^(?=.)", "    ", part.rstrip(), flags=re.MULTILINE)
+        else:
+            parts[index] = re.sub(r"`([^`]+)`|\*\*([^*]+)\*\*", r"\1\2", part)
+    return "".join(parts)
+
+
 def to_html(text: str) -> str:
     """Return a message as HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
     parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)

@@ -12,7 +12,7 @@ from html import escape
 
 from helpers.check_result import CheckResult
 from helpers.checks.headings import Heading, headings, match_notebook
-from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home, title_of
+from helpers.course.home import HOME_FILE, PathProgress, Place, QuizState, home
 from helpers.course.paths import is_reference
 from helpers.course.workspace import match_cell_ids, matching_cells
 
@@ -58,15 +58,14 @@ class NextSteps:
             said = "This notebook is a reference work: it is on none of the short paths."
             found.append((said, said, ""))
         for way in self.ways:
-            stop = way.path.after(self.place.notebook)
-            if stop is None:
+            leg = way.after(self.place.notebook)
+            if leg is None:
                 said = f"{way.path.title} ends here. {way.path.end}"
                 found.append((said, said, ""))
                 continue
-            place = next(leg.place for leg in way.legs if leg.stop is stop)
             said = f"{way.path.title}: next is "
-            link = f'<a href="{escape(stop.link)}"><b>{escape(place.title)}</b></a>'
-            found.append((f"{said}{place.title}", said, link))
+            link = f'<a href="{escape(leg.stop.link)}"><b>{escape(leg.place.title)}</b></a>'
+            found.append((f"{said}{leg.place.title}", said, link))
         return found
 
     def _repr_html_(self) -> str:
@@ -131,8 +130,9 @@ def next_part(name: str) -> tuple[str, str]:
     has the whole notebook, or if the exercise is not on the path, the parts up to the last exercise count.
     After the last part comes the next notebook or the cell with the next stops.
     """
-    heading, chosen_path = headings()[name], home().way
-    notebook, path = heading.notebook, chosen_path.path if chosen_path else None
+    heading, shown = headings()[name], home()
+    way = shown.ended or shown.way
+    notebook, path = heading.notebook, way.path if way else None
     stop = next((stop for stop in path.stops if stop.notebook == notebook), None) if path else None
     is_on_path = stop is not None and name in [exercise.name for exercise in stop.exercises]
     exercises_in_order = [
@@ -166,9 +166,9 @@ def next_part(name: str) -> tuple[str, str]:
             f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title
         )
         return description, f"{notebook}.ipynb#cell-id={cell}"
-    next_stop = path.after(notebook) if path and is_on_path else None
-    if next_stop is not None:
-        return title_of(next_stop.notebook), next_stop.link
+    next_leg = way.after(notebook) if way and is_on_path else None
+    if next_leg is not None:
+        return next_leg.place.title, next_leg.stop.link
     (cell,) = matching_cells(notebook, r"^## (Next)$").values() or ("",)
     end = f"the end of “{path.title}”" if path and is_on_path else "the next notebook of your path"
     return end, f"{notebook}.ipynb#cell-id={cell}" if cell else ""

@@ -76,12 +76,14 @@ class QuizAnswers:
 class Progress:
     """A learner's progress: attempts and hints seen by exercise, and answers by quiz.
 
-    `note` is a message to the learner about the file itself; it is never stored.
+    `path` is the name of the path that the learner has chosen, or "". `note` is a message to the learner
+    about the file itself; it is never stored.
     """
 
     exercises: Mapping[str, Attempts] = field(default_factory=dict)
     hints: Mapping[str, int] = field(default_factory=dict)
     quizzes: Mapping[str, QuizAnswers] = field(default_factory=dict)
+    path: str = ""
     note: str = ""
 
     def has_passed(self, exercise: str) -> bool:
@@ -122,12 +124,13 @@ def encode(progress: Progress) -> str:
 
 
 class _File(msgspec.Struct):
-    """The file's content. All of it must exist, with these types."""
+    """The file's content, with these types. Older files have no path."""
 
     version: Literal[1]
     exercises: dict[str, Attempts]
     hints: dict[str, Count]
     quizzes: dict[str, QuizAnswers]
+    path: str = ""
 
 
 def decode(text: str) -> Progress:
@@ -139,7 +142,7 @@ def decode(text: str) -> Progress:
     except (ValueError, RecursionError) as error:
         reason = f"it is not JSON: {error}"
     else:
-        return Progress(content.exercises, content.hints, content.quizzes)
+        return Progress(content.exercises, content.hints, content.quizzes, content.path)
     raise ProgressFormatError(reason)
 
 
@@ -175,6 +178,11 @@ def record_hint(exercise: str, level: int) -> str:
 def record_quiz(quiz: str, choice: int, correct: bool) -> str:
     """Record an answer to a quiz, as an option number from 0. Return a note, as `record_score` does."""
     return _update(lambda progress: progress.with_answer(quiz, choice, correct, _now()))
+
+
+def record_path(path: str) -> str:
+    """Record the path that a learner has chosen, by name. Return a note, as `record_score` does."""
+    return _update(lambda progress: replace(progress, path=path))
 
 
 def read_progress() -> Progress:

@@ -7,18 +7,30 @@ the cells above.
 from __future__ import annotations
 
 import ast
+import difflib
+import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 
-def advice(name: str, current: str, cells: Sequence[str], imported: Collection[str]) -> str:
+def advice(
+    name: str,
+    current: str,
+    cells: Sequence[str],
+    imported: Collection[str],
+    exercise_names: Collection[str] = (),
+) -> str:
     """Return what to do about an unknown name, or "" if no earlier cell defines it.
 
     current: the cell that failed. cells: all code cells of the notebook. imported: names that the first cell
-    of a notebook imports.
+    of a notebook imports. exercise_names: the names that an argument of check() may have.
     """
+    if re.search(rf"\b(?:check|show_me)\(\s*{re.escape(name)}\b", current) and name not in imported:
+        similar = difflib.get_close_matches(name, exercise_names, 3)
+        if similar and not any(name in _names_bound_in(cell) for cell in cells):
+            return f"No exercise is called {name!r}. Did you mean {' or '.join(similar)}?"
     place = next((i for i, cell in enumerate(cells) if cell.strip() == current.strip()), len(cells))
     if any(name in _names_bound_in(cell) for cell in cells[:place]):
         where = "is defined in an earlier cell"
@@ -68,10 +80,11 @@ def _show(
 ) -> None:
     if kind is NameError:  # an UnboundLocalError is about a variable of a function
         # imported here, because most sessions never need it
+        from helpers.checks.headings import headings
         from helpers.course.open_notebook import cells_of_open_notebook
 
         inputs = getattr(shell.history_manager, "input_hist_raw", None) or [""]
         cells = cells_of_open_notebook()
-        if words := advice(error.name or "", inputs[-1], cells, imported):
+        if words := advice(error.name or "", inputs[-1], cells, imported, tuple(headings())):
             error.add_note(words)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

@@ -7,6 +7,7 @@ what its ranks printed, so it is drawn at the end of the cell if it has output.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ class NoDisplay:
 class Display(NoDisplay):
     """Shows a launch below the notebook cell that made it."""
 
+    _checked = ""
+
     def __init__(self) -> None:
         self.records_values = os.environ.get(LIVE_VARIABLE) != "0"
         self._handle: Any = None
@@ -67,7 +70,7 @@ class Display(NoDisplay):
         waits = current_waits(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
         output = [member.recent_output for member in world.members]
         states = [member.state for member in world.members]
-        view = RunningRanks(states, output, waits, seconds, world.hosts)
+        view = RunningRanks(states, output, waits, seconds, world.hosts, self._checked)
         if self._handle is None:
             self._handle = display(view, display_id=True)
         else:
@@ -82,7 +85,7 @@ class Display(NoDisplay):
         output = [member.output for member in world.members]
         states = [member.state for member in world.members]
         self.clear()
-        display(StoppedRanks(states, output, waits, seconds, world.hosts))
+        display(StoppedRanks(states, output, waits, seconds, world.hosts, self._checked))
 
     def clear(self) -> None:
         if self._handle is not None:
@@ -111,6 +114,22 @@ class Display(NoDisplay):
             from IPython.display import display
 
             display(run)
+
+
+class CheckDisplay(Display):
+    """Shows the ranks of a check that takes long, one launch after the other. The check calls `clear`."""
+
+    def __init__(self, exercise: str) -> None:
+        super().__init__()
+        self._checked = exercise
+        self._began = time.monotonic()
+        self._due = SHOW_WAITS_AFTER_S
+
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+        super().update(world, detector, time.monotonic() - self._began)
+
+    def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+        super().show_stopped(world, detector, time.monotonic() - self._began)
 
 
 @dataclass

@@ -43,7 +43,8 @@ class Stopped(KeyboardInterrupt):
     """The reader pressed Stop (or Ctrl-C); all ranks were ended."""
 
     def __init__(self, world_size: int) -> None:
-        ranks = "the rank was" if world_size == 1 else f"all {world_size} ranks were"
+        count = {1: "the rank was", 2: "both ranks were"}
+        ranks = count.get(world_size, f"all {world_size} ranks were")
         super().__init__(
             f"you interrupted the cell, and {ranks} terminated. The kernel is ready for the next cell."
         )

@@ -14,12 +14,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from helpers.ranks.cells import in_kernel, learner_cells
 from helpers.ranks.connection import Connection, ServerExited, Servers
-from helpers.ranks.display import Display, NoDisplay
+from helpers.ranks.display import CheckDisplay, Display, NoDisplay
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.import_state import (
     ImportState,
@@ -141,7 +142,7 @@ def run_on_ranks(
         check_launch_allowed()
     payload = make_payload(fn, size, args, per_rank, settings)
     options = options.resolve(connection.gpus(size) if connection is not None else None)
-    display = display or NoDisplay()
+    display = display or _check_display.get() or NoDisplay()
     payloads = [(payload.shared, own) for own in payload.per_rank]
     state = import_state(code_of(fn), payload.shared, options.envs)
     modules = [] if state.in_ranks else find_imports(payload.shared, *payload.per_rank)
@@ -184,6 +185,18 @@ def preload_next_time(world: World, state: ImportState) -> None:
     if not state.in_ranks:
         with suppress(ServerExited):
             world.connection.request_imports(world.imported)
+
+
+@contextmanager
+def show_check(exercise: str) -> Iterator[None]:
+    """Show the ranks of the block's launches in the notebook while a check of an exercise takes long."""
+    display = CheckDisplay(exercise)
+    token = _check_display.set(display)
+    try:
+        yield
+    finally:
+        _check_display.reset(token)
+        display.clear()
 
 
 @contextmanager
@@ -293,6 +306,7 @@ class _OwnServer:
 
 
 _own_server = _OwnServer()
+_check_display: ContextVar[CheckDisplay | None] = ContextVar("check_display", default=None)
 
 
 @contextmanager

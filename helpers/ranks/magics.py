@@ -38,7 +38,7 @@ from helpers.ranks.launcher import (
     raise_as_stopped,
     start_in_background,
 )
-from helpers.ranks.missing_name import advice_for_name, names_defined_by
+from helpers.ranks.missing_name import DefiningCell, advice_for_name, defining_cell
 from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
@@ -91,6 +91,9 @@ class _CellOptions:
         return " ".join(words)
 
 
+_MAX_LOST_CELLS = 1000
+
+
 @dataclass
 class _LiveRanks:
     """The ranks that live on between the cells of this kernel, if there are any.
@@ -98,15 +101,15 @@ class _LiveRanks:
     Attributes:
         module_times: When each of the learner's modules had last changed, as of the moment when these ranks
         could first import it.
-        defined_names: The names that cells have defined on these ranks, each with the last cell that did.
-        lost_names: The same for ranks that have ended.
+        cells: The cells that have run on these ranks, in order.
+        lost_cells: The same for ranks that have ended.
     """
 
     world: World | None = None
     end_reason: str = ""
     module_times: dict[str, int] = field(default_factory=dict)
-    defined_names: dict[str, str] = field(default_factory=dict)
-    lost_names: dict[str, str] = field(default_factory=dict)
+    cells: list[DefiningCell] = field(default_factory=list)
+    lost_cells: list[DefiningCell] = field(default_factory=list)
 
 
 _live_ranks = _LiveRanks()
@@ -234,7 +237,7 @@ def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[
                 notes = (*notes, *unsent_note(settings), *notes_for_new_ranks())
             notes = (*notes, *notes_for_live_ranks(_live_ranks.module_times))
             payload.sources[file] = Source(cell_name(file), source)
-            _live_ranks.defined_names |= dict.fromkeys(names_defined_by(code), cell_name(file))
+            _live_ranks.cells.append(defining_cell(cell_name(file), code))
             task, payloads = payload.task(source, file), [(payload.shared,)] * size
             failure = execute(world, task, payloads, cell_options.timeout, display, keep_alive=True)
             preload_next_time(world, state)
@@ -261,7 +264,7 @@ def _advice_for_name(options: _CellOptions, failure: RankFailure) -> str:
     name = failure.error.missing if isinstance(failure, RankFailed) else ""
     _, kernel = learner_cells()
     return (
-        advice_for_name(name, kernel, _live_ranks.lost_names, options.line_with_name(name))
+        advice_for_name(name, kernel, _live_ranks.lost_cells, options.line_with_name(name))
         if name
         else ""
     )
@@ -334,10 +337,8 @@ def end_live_world(reason: str) -> None:
     """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ones."""
     if _live_ranks.world is not None:
         _live_ranks.end_reason = reason
-        _live_ranks.lost_names, _live_ranks.defined_names = (
-            _live_ranks.lost_names | _live_ranks.defined_names,
-            {},
-        )
+        lost = [*_live_ranks.lost_cells, *_live_ranks.cells]
+        _live_ranks.lost_cells, _live_ranks.cells = lost[-_MAX_LOST_CELLS:], []
         if not _live_ranks.world.ended:
             _live_ranks.world.end()
         _live_ranks.module_times = {}

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks.own_modules import is_learner_object
+from helpers.views.plain import join_words
 
 _DEFINING_OPS = {"STORE_NAME", "STORE_GLOBAL"}
+_READING_OPS = {"LOAD_NAME", "LOAD_GLOBAL"}
 
 
 def names_defined_by(code: types.CodeType) -> set[str]:
@@ -21,22 +24,65 @@ def names_defined_by(code: types.CodeType) -> set[str]:
     return {str(step.argval) for step in dis.get_instructions(code) if step.opname in _DEFINING_OPS}
 
 
+def names_read_by(code: types.CodeType) -> set[str]:
+    """Return the names that a cell reads before it defines them, or that its functions may read."""
+    read, defined = set[str](), set[str]()
+    for step in dis.get_instructions(code):
+        if step.opname in _DEFINING_OPS:
+            defined.add(str(step.argval))
+        elif step.opname in _READING_OPS and step.argval not in defined:
+            read.add(str(step.argval))
+    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
+    return read.union(*(names_read_by(each) - defined for each in inner))
+
+
+@dataclass(frozen=True)
+class DefiningCell:
+    """A `%%ranks` cell. defined, read: the names that it defines, and those that it may read."""
+
+    name: str
+    defined: frozenset[str]
+    read: frozenset[str]
+
+
+def defining_cell(name: str, code: types.CodeType) -> DefiningCell:
+    """Return what a cell defines and reads. name: the reader's name for it."""
+    return DefiningCell(name, frozenset(names_defined_by(code)), frozenset(names_read_by(code)))
+
+
+def cells_to_rerun(name: str, cells: Sequence[DefiningCell]) -> list[str]:
+    """Return the cells that together define a name again, in the order in which they ran.
+
+    cells: those of ranks that have ended, in order. Each is followed by the cells above that define what it
+    reads, for example `y = 1` for `y += 1`.
+    """
+    needed: list[DefiningCell] = []
+    wanted = {name}
+    for cell in reversed(cells):
+        if wanted & cell.defined:
+            needed.insert(0, cell)
+            wanted = (wanted - cell.defined) | cell.read
+    return list(dict.fromkeys(cell.name for cell in needed))
+
+
 def advice_for_name(
-    name: str, kernel: Mapping[str, Any], lost_names: Mapping[str, str], line: str
+    name: str, kernel: Mapping[str, Any], lost_cells: Sequence[DefiningCell], line: str
 ) -> str:
     """Return how ranks can get a name; "" if neither the kernel nor earlier ranks had it.
 
     Args:
         name: The name that was not found.
         kernel: The names of the notebook.
-        lost_names: For each name that was defined on ranks that have ended, the cell that defined it.
+        lost_cells: The cells that ran on ranks that have ended, in order.
         line: The first line of the cell, with `name` among the names to send.
     """
     ways = []
-    if name in lost_names:
+    if cells := cells_to_rerun(name, lost_cells):
+        again = (
+            "Run that cell again." if len(cells) == 1 else "Run these cells again, in this order."
+        )
         ways.append(
-            f"`{name}` was defined in {lost_names[name]}, on ranks that have been terminated. Run that "
-            "cell again."
+            f"`{name}` was defined in {join_words(cells)}, on ranks that have been terminated. {again}"
         )
     if name in kernel:
         ways.append(_advice_for_name_of_kernel(name, kernel[name], line))

@@ -96,6 +96,7 @@ class RunningRanks:
         waits: What those ranks do that wait.
         seconds: How long the launch has run.
         hosts: The host of each rank, empty if all are on this machine.
+        checked: The exercise whose answer is checked on them, or "".
     """
 
     states: Sequence[str]
@@ -103,6 +104,7 @@ class RunningRanks:
     waits: Sequence[Wait]
     seconds: float
     hosts: Sequence[str] = ()
+    checked: str = ""
 
 
 class StoppedRanks(RunningRanks):

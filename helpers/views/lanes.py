@@ -160,7 +160,10 @@ def lanes_live_text(ranks: RunningRanks) -> str:
     """Write how many ranks of a launch are still running, as text."""
     done = sum(state == "returned" for state in ranks.states)
     count = f", {done} done" if done else ""
-    return f"{plural(len(ranks.states), 'rank')} running for {ranks.seconds:.0f} s{count} …"
+    running = plural(len(ranks.states), "rank")
+    if ranks.checked:
+        return f"Checking {ranks.checked} for {ranks.seconds:.0f} s, now on {running}{count} …"
+    return f"{running} running for {ranks.seconds:.0f} s{count} …"
 
 
 def _replaceable_html(text: str) -> str:
@@ -182,7 +185,7 @@ def _replaceable_html(text: str) -> str:
 def lanes_stopped_html(ranks: StoppedRanks) -> str:
     """Draw a launch that the reader has stopped: each rank's output, and its current call."""
     lanes = _stopped_lanes(ranks.states, ranks.output, ranks.waits)
-    head = muted(_stopped_heading(len(ranks.states), ranks.seconds))
+    head = muted(_stopped_heading(ranks))
     return _box_html(head + _stack_rows([_lane_html(lane) for lane in lanes], ranks.hosts))
 
 
@@ -195,18 +198,23 @@ def lanes_stopped_text(ranks: StoppedRanks) -> str:
         ]
         for lane in _stopped_lanes(ranks.states, ranks.output, ranks.waits)
     ]
-    heading = _stopped_heading(len(ranks.states), ranks.seconds)
+    heading = _stopped_heading(ranks)
     return "\n".join([heading, *_under_hosts_text(texts, ranks.hosts)])
 
 
-def _stopped_heading(world_size: int, seconds: float) -> str:
-    return f"Stopped after {seconds:.0f} s: {plural(world_size, 'rank')} ended."
+def _stopped_heading(ranks: StoppedRanks) -> str:
+    what = f"The check of {ranks.checked} was stopped" if ranks.checked else "Stopped"
+    return f"{what} after {ranks.seconds:.0f} s: {plural(len(ranks.states), 'rank')} ended."
 
 
 def _stopped_lanes(
     states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]
 ) -> list[Lane]:
-    where = {wait.rank: describe_wait(wait) for wait in doing}
+    # a call is a noun, such as "barrier"; the state of a rank without a call begins with a preposition
+    where = {
+        wait.rank: f"in {describe_wait(wait)}" if wait.event else describe_wait(wait)
+        for wait in doing
+    }
     return [
         Lane(
             rank,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from html import escape
 
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
+from helpers.ranks.cells import in_kernel
 from helpers.views.failed_case import (
     CELL,
     MAX_LABEL_CHARS,
@@ -156,7 +157,8 @@ def _shown_case(result: CheckResult) -> CaseVerdict | None:
 
 def _with_drawing_advice(case: CaseVerdict) -> CaseVerdict:
     """Return a deadlock without advice with a sentence on how to draw it."""
-    if case.advice or case.outcome is not Outcome.DEADLOCKED:
+    # a terminal has no pictures
+    if case.advice or case.outcome is not Outcome.DEADLOCKED or not in_kernel():
         return case
     return replace(
         case,

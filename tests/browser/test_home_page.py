@@ -13,7 +13,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, Playwright, expect
 
 from helpers.course.home import HOME_FILE, write_home
-from helpers.course.progress import record_quiz, record_score
+from helpers.course.progress import read_progress, record_quiz, record_score
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.browser.lab import Lab
 from tests.browser.notebook_page import NotebookPage
@@ -64,6 +64,22 @@ def test_the_map_follows_the_work(
     row.get_by_role("link", name="02 · ").click()
     expect(page.get_by_role("tab", name="02_blocking_p2p.ipynb")).to_be_visible()
     assert len(page.context.pages) == 1 and page.url.endswith("/lab/tree/02_blocking_p2p.ipynb")
+    assert not errors
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("work")
+def test_a_button_chooses_the_path(page: Page, errors: list[str], lab: Lab) -> None:
+    page.set_viewport_size({"width": 640, "height": 450})
+    page.goto(lab.url(f"lab/tree/{HOME_FILE}"))
+    cards = page.locator(".home-map .paths li")
+    everything = cards.filter(has_text="Everything")
+    everything.get_by_role("button", name="Follow this path").click(timeout=60_000)
+    expect(page.locator(".home-map")).to_contain_text("on the path Everything", timeout=20_000)
+    expect(everything.get_by_role("button")).to_have_count(0)
+    assert read_progress().path == "everything"
+    # on half of a narrow page, next to the list of files
+    assert page.locator(".home-map .paths").evaluate(OVER) == 0
     assert not errors
 
 

@@ -35,7 +35,7 @@ def test_a_cell_shows_a_notice_until_its_exercise_has_passed(shell: InteractiveS
     shown = run(shell, "%%after count_votes\nrun_at_once = True")
     assert repr(shown) == (
         "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed. If that "
-        "was before you restarted the kernel, choose Run > Run All Above Selected Cell."
+        "was before you restarted the kernel, choose Run → Run All Above Selected Cell."
     )
     assert "run_at_once" not in shell.user_ns
 

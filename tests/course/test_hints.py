@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from helpers.checks.headings import Heading
+from helpers.course.cli import main
 from helpers.course.hints import Hints, hint, next_button
+from helpers.course.message import to_plain
 from helpers.course.progress import read_progress, record_score
 from helpers.course.workspace import Workspace
 
@@ -110,3 +113,12 @@ def test_a_button_gives_each_next_hint() -> None:
 def test_stored_hints_are_text() -> None:
     with pytest.raises(NotImplementedError):  # IPython then takes the Markdown
         hint("token_ring", get=EXERCISES.__getitem__)._ipython_display_()
+
+
+def test_terminals_get_hints_without_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "**Exercise 0.1: One**: hint 1 of 1.\n\n1. Call `send`:\n\n```python\na = `b`\n```\n"
+    plain = "Exercise 0.1: One: hint 1 of 1.\n\n1. Call send:\n\n    a = `b`\n"
+    assert to_plain(told) == plain
+    done = CliRunner().invoke(main, ["hint", "0.1"])
+    assert done.exit_code == 0 and "hint 1 of" in done.output
+    assert not {"`", "*"} & set(done.output)

@@ -7,10 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from helpers.checks.headings import Heading, headings
 from helpers.course.can_do import can_do_page
-from helpers.course.home import Home, home, notebook_places, path_progress
+from helpers.course.cli import main
+from helpers.course.home import Home, home, notebook_places, path_progress, write_home
+from helpers.course.next_steps import next_part, next_steps
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.path_picture import path_picture
 from helpers.course.paths import paths
@@ -23,7 +26,7 @@ from helpers.course.progress import (
     record_score,
 )
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import find_workspace
+from helpers.course.workspace import copy_missing_notebooks, find_workspace
 
 EXERCISES = [
     Heading("one", "02_blocking_p2p", "2.1", "One", 12),
@@ -33,6 +36,7 @@ EXERCISES = [
     Heading("four", "07_data_partitioning", "7.1", "Four", 5),
 ]
 FULL = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
+LATER = Score("wrong", 0, 10, "2026-01-02T00:00:00Z")
 
 
 def states(progress: Progress) -> list[str]:
@@ -77,11 +81,11 @@ def test_a_learner_continues_at_the_last_place() -> None:
         started = started.with_score(exercise.name, FULL)
     # the path does not contain notebook 01
     assert stop(started) == ("ddp", "02")
-    # a learner with exercises on no short path continues on the path through everything
-    beyond = started.with_score("my_slice", FULL).with_hint("init_from_env", 1)
-    assert stop(beyond) == ("everything", "01")
-    # a learner who began with deadlocks continues there
-    assert stop(started.with_hint("repair_mismatch", 1)) == ("hang", "06")
+    # a look at a hint is no work on another path, but a check is
+    hinted = started.with_hint("repair_mismatch", 1)
+    assert stop(hinted) == ("ddp", "02")
+    assert stop(hinted.with_score("repair_mismatch", LATER)) == ("hang", "06")
+    assert stop(Progress().with_hint("repair_mismatch", 1)) == ("hang", "06")
     assert stop(Progress().with_score("ring_attention", FULL))[0] == "everything"
     everything = Progress()
     for exercise in course:
@@ -89,6 +93,61 @@ def test_a_learner_continues_at_the_last_place() -> None:
     done = home_for(everything)
     assert done.here is None and "Next: " not in repr(done)
     assert "Your next step" not in done._repr_html_() and "left" not in repr(done)
+
+
+EXTRAS = ("my_slice", "token_ring", "init_from_env", "ring_attention")
+
+
+@pytest.mark.parametrize("count", range(len(EXTRAS) + 1))
+def test_optional_exercises_keep_the_path(count: int) -> None:
+    for name in ("count_votes", "ping_pong", *EXTRAS[:count]):
+        record_score(name, "passed", 10, 10)
+    now = home()
+    assert now.way is not None and now.here is not None
+    assert (now.way.path.name, now.here.stop.notebook[:2]) == ("ddp", "04")
+
+
+def test_every_page_names_one_next_step() -> None:
+    for name in ("ping_pong", "count_votes", "my_slice"):
+        record_score(name, "passed", 10, 10)
+    title = "04 · Collectives"
+    assert f"Next: {title}" in repr(home()) and f">{title}</a>" in home().map_html()
+    for notebook in ("00", "02"):
+        assert f"DDP in an evening: next is {title}" in repr(next_steps(notebook))
+    assert next_part("ping_pong")[0] == title
+
+
+def test_a_skipped_stop_comes_last() -> None:
+    for stop in paths()["ddp"].stops[2:]:
+        for exercise in stop.exercises:
+            record_score(exercise.name, "passed", 10, 10)
+    record_score("count_votes", "passed", 10, 10)
+    assert "DDP in an evening: next is 02 ·" in repr(next_steps("04"))
+    assert "Next: 02 ·" in repr(home()) and next_part("count_votes")[0] != "02"
+
+
+def test_a_chosen_path_stays() -> None:
+    record_score("count_votes", "passed", 10, 10)
+    done = CliRunner().invoke(main, ["progress", "--path", "everything"])
+    assert done.exit_code == 0 and "Path: Everything" in done.output
+    record_score("ping_pong", "passed", 10, 10)
+    now = home()
+    assert now.way is not None and now.way.path.name == "everything"
+    assert "Next: 2.2" in repr(now) and next_part("ping_pong")[0].startswith("Exercise 2.2")
+    page = now.map_html()
+    assert 'data-path="ddp"' in page and 'data-path="everything"' not in page
+
+
+def test_names_missing_notebooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))
+    copy_missing_notebooks(find_workspace())
+    write_home(tmp_path)
+    assert "Missing" not in repr(home()) + home().map_html()
+    (tmp_path / "02_blocking_p2p.ipynb").rename(tmp_path / "mine.ipynb")
+    page, text = home().map_html(), repr(home())
+    assert "Missing in your folder: 02_blocking_p2p.ipynb. `course lab` copies it there." in text
+    assert "Missing in your folder: 02_blocking_p2p.ipynb" in page
+    assert 'href="02_blocking_p2p' not in page and 'href="03_nonblocking_p2p.ipynb"' in page
 
 
 def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,6 +34,17 @@ def test_other_names_get_no_advice(name: str) -> None:
     assert advice(name, CELLS[3], CELLS, ()) == ""
 
 
+@pytest.mark.parametrize("call", ["check(count_vote)", "result = check( count_vote )"])
+def test_near_misses_of_exercises_are_named(call: str) -> None:
+    exercises = ("count_votes", "my_slice")
+    said = "No exercise is called 'count_vote'. Did you mean count_votes?"
+    assert advice("count_vote", call, CELLS, ("check",), exercises) == said
+    assert advice("count_vote", "print(count_vote)", CELLS, (), exercises) == ""
+    assert "first code cell" in advice(
+        "check", "check(count_vote)", CELLS[1:], ("check",), exercises
+    )
+
+
 def test_names_of_the_course_are_known_without_a_file() -> None:
     assert "first code cell" in advice("check", "check(f)", [], ("check", "launch"))
 

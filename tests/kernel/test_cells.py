@@ -199,6 +199,17 @@ def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) 
     assert says in cell.message and "%%ranks 2 --send mine" in cell.message
 
 
+def test_all_cells_of_a_lost_name_are_listed(kernel: Kernel) -> None:
+    first = kernel.run("%%ranks 2\ntotal = 1")
+    kernel.run("%%ranks 2\nother = 1\nprint(other)")
+    second = kernel.run("%%ranks 2\ntotal += 1")
+    kernel.run("%%ranks 2\n1 / 0")
+    cell = kernel.run("%%ranks 2\ntotal")
+    cells = f"cell [{first.number}] and cell [{second.number}]"
+    assert f"`total` was defined in {cells}, on ranks" in cell.message
+    assert "Run these cells again, in this order." in cell.message
+
+
 def test_ranks_that_wait_for_one_that_lacks_a_name_are_ended(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\nif rank == 1:\n    nowhere\ndist.barrier()")
     assert "NameError" in cell.message and "These ranks were terminated" in cell.message

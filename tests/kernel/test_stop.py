@@ -194,3 +194,27 @@ def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: MakeKernel)
     cell = kernel.wait(request)
     assert any("running for" in view for view in cell.updates)
     assert "running for" not in cell.updates[-1], "it says that they run, and they have ended"
+
+
+ENDLESS = """
+from helpers import check
+def ping_pong(rank, world_size, rounds):
+    while True:
+        pass
+check(ping_pong)"""
+
+
+@pytest.mark.parametrize("live", ["0", "1"])
+def test_a_long_check_shows_its_ranks(new_kernel: MakeKernel, live: str) -> None:
+    kernel = new_kernel(REAL_RANKS_LIVE=live)
+    request = kernel.begin(ENDLESS)
+    kernel.wait_for_ranks(2)
+    time.sleep(4.0)
+    kernel.interrupt()
+    cell = kernel.wait(request)
+    assert cell.error == "Stopped", cell
+    views = [view for view in [cell.text, *cell.updates] if "Checking ping_pong for" in view]
+    assert bool(views) is (live == "1")
+    assert not cell.updates or "Checking" not in cell.updates[-1]
+    assert "The check of ping_pong was stopped after" in cell.text
+    assert "rank 0: was in its own code" in cell.text

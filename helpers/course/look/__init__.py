@@ -20,14 +20,19 @@ from tornado import web
 
 from helpers.course.export import store_without_widgets
 from helpers.course.home import home
+from helpers.course.paths import path_names
 from helpers.course.programs import put_programs_first
+from helpers.course.progress import record_path
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 """Kernelspecs of the course. They have the names of Jupyter's own, and are found first."""
 
 
 class MapHandler(APIHandler):
-    """Responds with the map of the course as HTML, from the progress of the person who runs this server."""
+    """Responds with the map of the course as HTML, from the progress of the person who runs this server.
+
+    A POST first records the path that this person has chosen.
+    """
 
     auth_resource = "contents"
     # Looking at a map is not activity: a hub may stop a server on which nothing else happens.
@@ -36,6 +41,19 @@ class MapHandler(APIHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
+        await self._send_map()
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        name = self.request.body.decode(errors="replace")
+        if name not in path_names():
+            raise web.HTTPError(400, f"there is no path {name!r}")
+        if note := await asyncio.to_thread(record_path, name):
+            raise web.HTTPError(500, note)
+        await self._send_map()
+
+    async def _send_map(self) -> None:
         # Read in a thread, because reading waits for the lock of a kernel that writes the progress file.
         shown = await asyncio.to_thread(home)
         self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")

@@ -23,6 +23,20 @@ as it was. */ export default function show(place) {
       if (first) link.onclick = (event) => (event.preventDefault(), first.click());
       if (link.dataset.to === focused) link.focus({ preventScroll: true });
     }
+    for (const button of place.querySelectorAll("button[data-path]")) {
+      button.hidden = false;
+      button.onclick = () => choose(button.dataset.path);
+    }
+  }
+
+  async function choose(path) {
+    const [, token] = document.cookie.match(/(?:^|; )_xsrf=([^;]*)/) ?? [];
+    const answer = await fetch(address, {
+      method: "POST",
+      headers: token ? { "X-XSRFToken": token } : {},
+      body: path,
+    });
+    if (answer.ok) draw((shown = await answer.text()));
   }
 
   async function refresh() {
