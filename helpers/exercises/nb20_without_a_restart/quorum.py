@@ -276,9 +276,9 @@ def observe_failure(case: Case, run: Run) -> Iterator[str]:
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     rounds = case.given[0][0]
     told = [value for value in run.values if isinstance(value, dict)]
-    if isinstance(run.failure, RankTimeout) and any(value.get("killed") for value in told):
-        last_round = max(value.get("last_round", -1) for value in told)
-        if last_round == len(rounds) - 1 and "newest" in rounds[-1]["roles"]:
+    if isinstance(run.failure, RankTimeout):
+        waited_s = max((value.get("after_death_s", 0.0) for value in told), default=0.0)
+        if waited_s > 2 * rounds[-1]["patience"] + MAX_DELAY_S:
             yield "waits although the newest has asked"
     if error and error.kind == "ValueError" and "max()" in error.message:
         yield from (

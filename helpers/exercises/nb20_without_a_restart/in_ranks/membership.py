@@ -28,6 +28,8 @@ LATE_PATIENCE_S = 3.0
 """Patience of a replica that asks after the decision. A wait for it would be noticed."""
 ROLE_DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
+ROUNDS_S = 15.0
+"""Limit for all rounds. An answer that waits 2 s too long in each one is too slow, but does not hang."""
 LIFETIME = 0.5
 """How many times `patience` a replica in the role "newest" lives after it was called."""
 ROLE_SIGNALS = {"late": "returned", "meanwhile": "deciding"}
@@ -94,16 +96,16 @@ class WriteMonitor(Monitor):
         self.store, self.last_round = store, last_round
         self.replica, self.last = dies
         self.count = 0
-        self.round = 0
+        self.died_at = float("inf")
         self.keys: set[str] = set()
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         number, name, texts, named = question
         if name == DEATH and rank == self.replica and number == self.last_round:
+            self.died_at = time.monotonic()
             return Intervention.KILL
         if name not in WRITE_CALLS:
             return None
-        self.round = max(self.round, int(number))
         if rank == self.replica and number == self.last_round:
             self.count += 1
             if self.count == self.last:
@@ -133,9 +135,10 @@ def run_rounds(
     with serve_store() as port:
         script = compose(answer, run_replica_rounds, (port, list(rounds), replicas, kill[0]))
         monitor = WriteMonitor(connect(port), kill, len(rounds) - 1)
-        found = run_replicas(script, replicas, monitor, kill[0])
+        found = run_replicas(script, replicas, monitor, kill[0], ROUNDS_S)
+        after_death_s = time.monotonic() - monitor.died_at
         unknown = monitor.unknown_keys()
-    told = {"unknown": unknown, "last_round": monitor.round}
+    told = {"unknown": unknown, "after_death_s": after_death_s}
     values = [{**v, **told} if isinstance(v, dict) else v for v in found["values"]]
     return {**found, "values": values}
 

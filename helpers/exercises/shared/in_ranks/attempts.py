@@ -242,14 +242,18 @@ def run_attempts(
 
 
 def run_replicas(
-    script: Path, replicas: int, monitor: Monitor, killed_replica: int
+    script: Path,
+    replicas: int,
+    monitor: Monitor,
+    killed_replica: int,
+    timeout_s: float = REPLICAS_S,
 ) -> dict[str, Any]:
     """Run a job in which replicas continue after another's death. The monitor may kill `killed_replica`.
 
     Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
     """
     found = run_with_forked_workers(
-        script, replicas, timeout_s=REPLICAS_S, keep_others_running=True, monitor=monitor
+        script, replicas, timeout_s=timeout_s, keep_others_running=True, monitor=monitor
     )
     if killed_replica in found["killed"][0]:
         found["exits"][killed_replica] = 0
