@@ -199,7 +199,21 @@ class QuizView:
         options = "<br>".join(f"{letter}) {to_html(option)}" for letter, option in labels)
         html = f"<p>{_question_html(self.quiz)}</p><p>{options}</p><p><em>{again}</em></p>"
         show_controls(widget, f"{self.quiz.text()}\n{again}", html)
-        show = show_part(EMPTY_PART)
+        show = show_part(earlier_answer(self.quiz))
+
+
+def earlier_answer(quiz: Quiz) -> dict[str, Any]:
+    """Return an output that shows the answer that was given in the past; it is empty without one."""
+    from helpers.course.progress import read_progress
+
+    answers = read_progress().quizzes.get(quiz.id)
+    # a quiz may have changed since
+    if answers is None or answers.last_choice >= len(quiz.options):
+        return EMPTY_PART
+    choice = quiz.answer if answers.correct else answers.last_choice
+    sign, again = ("✓", "") if answers.correct else ("✗", " Try again.")
+    words = f"You answered {quiz.option_letters[choice]}) {sign}{again}"
+    return {"text/html": f"<p>{words}</p>", "text/plain": words}
 
 
 # ipywidgets cuts a label that is longer than the page is wide

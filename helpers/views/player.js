@@ -253,10 +253,18 @@ function drawn(view, run, svg) {
     for (const part of [svg, front, stays]) part.setAttribute("height", height);
     all.style.setProperty("--rr-tall", `${height}px`);
     view.stage.toggleAttribute("tabindex", false);
-    if (zoom > 1) view.stage.setAttribute("tabindex", 0);  // the stage scrolls, so keys must reach it
+    showMore();
+    if (zoom > 1 || view.stage.scrollHeight > view.stage.clientHeight + 1) view.stage.setAttribute("tabindex", 0);  // the stage scrolls, so keys must reach it
     stays.classList.toggle("rr-scaled", toScale);
     for (const [mark, at] of marks) move(mark, at);
   }
+
+  // Marks the stage's lower edge while there are lanes below it.
+  function showMore() {
+    const { scrollHeight, scrollTop, clientHeight } = view.stage;
+    view.stage.classList.toggle("rr-more", scrollHeight - scrollTop - clientHeight > 1);
+  }
+  view.stage.addEventListener("scroll", showMore);
 
   // Puts what explains the marks into rows of the page's width; returns where they end.
   function explain(seen) {
@@ -416,7 +424,12 @@ function ending({ failure, ending }) {
   const part = make("div", { class: "rr-ending" }), words = make("p", { class: "rr-title" });
   failure.split("`").forEach((text, index) => words.append(index % 2 ? make("code", {}, text) : text));
   if (failure) part.append(words);
-  if (ending?.graph) part.append(parsed(ending.graph));
+  if (ending?.graph) {
+    const graph = parsed(ending.graph), scroller = make("div", { class: "rr-graph", tabindex: 0, role: "group", "aria-label": "Who waits for whom" });
+    graph.style.minWidth = `${READABLE * Number.parseFloat(graph.getAttribute("width"))}px`;
+    scroller.append(graph);
+    part.append(scroller);
+  }
   return part.hasChildNodes() ? [part] : [];
 }
 
@@ -455,6 +468,9 @@ function set(cells, words) {
   cells.forEach((cell, index) => { if (cell.textContent !== words[index]) cell.textContent = words[index]; });
 }
 
+// The smallest scale at which the labels of a graph can be read; a narrower page scrolls it.
+const READABLE = 0.8;
+
 const STYLE = `
 :host { --rr-ink: var(--jp-content-font-color1, #1c1c1c); --rr-ground: var(--jp-layout-color0, #fff);
   --rr-accent: var(--jp-brand-color1, #0072b2); --rr-pure: 84%; --rr-edge: color-mix(in srgb, var(--rr-ink) 18%, var(--rr-ground));
@@ -466,6 +482,7 @@ const STYLE = `
 .rr-stage { overflow-x: auto; overflow-y: hidden; cursor: ew-resize; touch-action: pan-y; }
 .rr-all { position: relative; overflow: clip; contain: layout paint; }
 .rr-all > svg { display: block; }
+.rr-stage.rr-more { box-shadow: inset 0 -14px 12px -12px var(--rr-quiet); }
 .rr-run { will-change: transform; }
 .rr-front, .rr-future, .rr-head { position: absolute; top: 0; left: 0; pointer-events: none; will-change: transform; }
 .rr-future { background: var(--rr-ground); opacity: 0.84; }
@@ -493,7 +510,7 @@ const STYLE = `
 .rr-table { flex: 1 1 300px; max-height: 420px; overflow: auto; }
 .rr-table table { font: inherit; color: inherit; border-collapse: collapse; width: 100%; margin: 0; }
 .rr-table th, .rr-table td { text-align: left; font-weight: 400; padding: 2px 10px 2px 0; vertical-align: top; overflow-wrap: anywhere; }
-.rr-table thead th { color: var(--rr-quiet); font-size: 12px; }
+.rr-table thead th { overflow-wrap: normal; color: var(--rr-quiet); font-size: 12px; }
 .rr-table tbody th { font-weight: 600; width: 2.6em; }
 .rr-table tbody tr { border-top: 1px solid var(--rr-edge); }
 .rr-in { font-weight: 600 !important; }
@@ -503,12 +520,13 @@ const STYLE = `
 .rr-cell { font-size: 12px; color: var(--rr-quiet); padding: 3px 0; }
 .rr-line { display: flex; gap: 10px; padding: 2px 8px 2px 6px; border-left: 3px solid transparent; border-radius: 0 6px 6px 0; }
 .rr-line.rr-at { border-left-color: var(--rr-accent); background: var(--rr-soft); }
-.rr-line code { flex: 1 1 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: anywhere; padding-left: 2ch; text-indent: -2ch; }
+.rr-line code { flex: 1 1 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: break-word; padding-left: 2ch; text-indent: -2ch; }
 .rr-number { min-width: 1.8em; text-align: right; color: var(--rr-quiet); font-variant-numeric: tabular-nums; }
 .rr-marks { font-weight: 600; font-size: 12px; color: color-mix(in srgb, var(--rr-accent) 78%, var(--rr-ink)); white-space: nowrap; }
 .rr-note { flex: 1 1 100%; margin: 0; color: var(--rr-quiet); }
 .rr-ending { margin-bottom: 12px; padding-bottom: 12px; border-bottom: 1px solid var(--rr-edge); }
 .rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }
+.rr-graph { overflow-x: auto; }
 .rr-ending svg { display: block; max-width: 100%; height: auto; }
 .rr-still { display: none; }
 @media screen and (max-height: 480px) {  /* a page at 200 %: lanes and code are in sight together */

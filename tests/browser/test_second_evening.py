@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,76 @@ def test_outputs_survive_their_kernel(
         part.scroll_into_view_if_needed()
         notebook.photograph(f"second-evening-{number}", part)
     assert WIDGET_VIEW not in path.read_text()
+
+
+@pytest.mark.timeout(240)
+def test_a_quiz_after_a_restart(page: Page, lab: Lab, work: Path, name: str) -> None:
+    path = work / name
+    cells = [c for c in read_notebook(path)["cells"] if c["cell_type"] == "code"]
+    page.goto(lab.url(f"lab/tree/{name}"))
+    notebook = NotebookPage(page, None)
+    notebook.wait_until_open(len(cells))
+    call = 'from helpers import predict\npredict("one-stays-away")  # now'
+    quiz = notebook.add_and_run(call)
+    radios = quiz.locator('input[type="radio"]')
+    radios.first.focus(timeout=60_000)
+    page.keyboard.press("ArrowDown")
+    expect(radios.nth(1)).to_be_focused()
+    expect(radios.nth(1)).to_be_checked()
+    page.keyboard.press("Tab")
+    expect(quiz.get_by_role("button", name="Check")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(quiz).to_contain_text("b) Wrong.", timeout=20_000)
+    notebook.restart()
+    shown = quiz.locator(".jupyter-widgets-disconnected").first
+    expect(shown).to_have_attribute("inert", "", timeout=60_000)
+    notebook.wait_until_idle()
+    notebook.cell("# now").locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    expect(quiz).to_contain_text("You answered b) ✗ Try again.", timeout=60_000)
+    radios.first.check()
+
+
+HANG = """import torch.distributed as dist
+from helpers import launch
+def meet(rank, world_size):
+    if rank != 3:
+        dist.barrier()
+try:
+    run = launch(meet, 4)
+except Exception as error:
+    run = error.run
+run"""
+SCALE = (
+    "graph => graph.getBoundingClientRect().width / Number.parseFloat(graph.getAttribute('width'))"
+)
+LESS = "part => part.scrollWidth - part.clientWidth"
+
+
+@pytest.mark.timeout(180)
+def test_half_a_page_stays_readable(
+    page: Page, lab: Lab, work: Path, name: str, shots: Path | None
+) -> None:
+    cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]
+    page.goto(lab.url(f"lab/tree/{name}"))
+    notebook = NotebookPage(page, shots)
+    notebook.wait_until_open(len(cells))
+    hung = notebook.add_and_run(HANG + "\n# now")
+    graph = hung.locator(".rr-graph svg")
+    expect(graph).to_be_visible(timeout=60_000)
+    notebook.resize(640, 450)
+    graph.scroll_into_view_if_needed()
+    assert graph.evaluate(SCALE) >= 0.79
+    notebook.photograph("graph")
+    stage = hung.locator(".rr-stage")
+    stage.scroll_into_view_if_needed()
+    expect(stage).to_have_class(re.compile("rr-more"))
+    expect(stage).to_have_attribute("tabindex", "0")
+    notebook.photograph("stage")
+    stage.evaluate("stage => stage.scrollTo(0, stage.scrollHeight)")
+    expect(stage).not_to_have_class(re.compile("rr-more"))
+    table = page.locator(".jp-RenderedMarkdown", has=page.get_by_text("When you are stuck")).last
+    assert table.evaluate(LESS) <= 0
 
 
 @pytest.mark.timeout(180)

@@ -23,6 +23,7 @@ from helpers.course.quizzes import (
     UnknownQuiz,
     answer_html,
     answer_quiz,
+    earlier_answer,
     find_quiz,
     load_quizzes,
     predict,
@@ -270,3 +271,12 @@ def send(client: BlockingKernelClient, widget: str, data: dict[str, Any]) -> Non
     model_id = evaluate(client, f"{widget}.model_id").strip("'")
     content = {"comm_id": model_id, "data": data}
     client.shell_channel.send(client.session.msg("comm_msg", content))
+
+
+def test_shows_an_earlier_answer() -> None:
+    assert earlier_answer(QUIZ)["text/plain"] == ""
+    answer_quiz(QUIZ, 0)
+    assert earlier_answer(QUIZ)["text/plain"] == "You answered a) ✗ Try again."
+    answer_quiz(QUIZ, 1)
+    answer_quiz(QUIZ, 2)
+    assert earlier_answer(QUIZ)["text/plain"] == "You answered b) ✓"
