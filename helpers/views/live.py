@@ -11,6 +11,7 @@ import base64
 import gzip
 import json
 import os
+import sys
 import secrets
 from collections.abc import Callable
 from html import escape
@@ -24,11 +25,13 @@ EMPTY_PART = {"text/html": "", "text/plain": ""}
 
 def widgets_can_live() -> bool:
     """Return whether this is a notebook's kernel whose displays are for a reader, not for a file."""
-    if os.environ.get("REAL_RANKS_LIVE") == "0":
-        return False
-    from IPython import get_ipython
+    return os.environ.get("REAL_RANKS_LIVE") != "0" and in_kernel()
 
-    return hasattr(get_ipython(), "kernel")
+
+def in_kernel() -> bool:
+    """Return whether this process is a notebook's kernel, without importing IPython in a terminal."""
+    module = sys.modules.get("IPython")
+    return module is not None and hasattr(module.get_ipython(), "kernel")
 
 
 def require_live() -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import escape
 
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
-from helpers.ranks.cells import in_kernel
 from helpers.views.failed_case import (
     CELL,
     MAX_LABEL_CHARS,
@@ -20,6 +19,7 @@ from helpers.views.failed_case import (
     paragraph_html,
     quiet_html,
 )
+from helpers.views.live import in_kernel
 from helpers.views.palette import RIGHT, WRONG
 from helpers.views.plain import clean, clip, join_words, plural
 from helpers.views.timeline import player_html
