@@ -11,8 +11,8 @@ import base64
 import gzip
 import json
 import os
-import sys
 import secrets
+import sys
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
