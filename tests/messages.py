@@ -21,14 +21,14 @@ import torch.distributed as dist
 from helpers.answers.build import Answer, Origin, Problem, build_answer, cell_number
 from helpers.answers.notebook import UnreadableNotebook, read_notebook
 from helpers.checks.answer_file import AnswerKind
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.mistakes import known_answers
 from helpers.checks.registry import find_exercise
 from helpers.course.doctor import PROBES, Finding, format_finding, run_probes
 from helpers.course.hints import hint
 from helpers.course.home import home
-from helpers.course.message import to_html
 from helpers.course.quizzes import answer_html, load_quizzes, predict
+from helpers.course.show_message import to_html
 from helpers.ranks.launcher import launch
 from helpers.views.lanes import lanes_html, lanes_text
 from helpers.views.verdict import verdict_html, verdict_text

@@ -61,7 +61,7 @@ COMMANDS = (
     _command(
         "watch",
         "learners with another editor",
-        "course/watch.py course/saves.py",
+        "course/watch_command.py course/saves.py",
         "course/test_watch.py",
     ),
     _command("hint", "learners", "course/hints.py", "course/test_hints.py", True),

@@ -18,7 +18,7 @@ For authors of exercises:
 Running a check:
     check              check()
     check_notebook     `course check`
-    grade              one answer on all cases
+    check_answer       one answer on all cases
     case_runs          step one: run and judge the cases
     counterexample     step two: the case to show, and advice
     worlds             cases in one world or several
@@ -28,7 +28,7 @@ Running a check:
     fault              failures of the check itself
     listeners          parts of the course that get each result
 In a rank:
-    answer_source      an answer from its source
+    load_answer        an answer from its source
     driver             a call as the kind requires
     adversarial        adversarial timing
     replaced           functions that an answer has replaced
@@ -49,8 +49,8 @@ Verdicts and advice:
 Known answers:
     answer_file        the file of an exercise's known answers
     edits              a program as an edit
-    reference          the solution
-    oracle             right values from the solution
+    reference_source   the solution
+    right_values       right values from the solution
     mistakes           known mistakes, each with a sentence
     match_mistakes     the known mistake that explains an answer
     known_outcomes     the same for scripts

@@ -38,7 +38,7 @@ from enum import Enum
 
 from helpers.check_result import Outcome
 from helpers.checks.edits import is_edit
-from helpers.checks.reference import MissingSolution, Program, whole_program
+from helpers.checks.reference_source import MissingSolution, Program, whole_program
 
 IMPORTS = "import torch\nimport torch.distributed as dist\n"
 _DISALLOWED_OUTCOMES = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)

@@ -7,7 +7,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.kinds import Kind
 from helpers.checks.named_parts import NamedParts, Parts, largest
-from helpers.checks.oracle import Reference
+from helpers.checks.right_values import Reference
 from helpers.checks.rules import Calls, OnlyCalls, Order, Peers, Predicate
 from helpers.checks.rules_collectives import Root, WaitsForAll
 from helpers.ranks.run import Run

@@ -11,7 +11,7 @@ from typing import Any
 from helpers.answers.data import Answer, Problem
 from helpers.answers.history import answer_from_history, input_number
 from helpers.check_result import CheckResult, Outcome
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.headings import UnknownExercise
 from helpers.checks.listeners import tell_listeners
 from helpers.checks.registry import get

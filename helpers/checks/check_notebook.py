@@ -13,8 +13,8 @@ import msgspec
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import AnswerOrProblem, UnreadableNotebook, read_answers
 from helpers.check_result import CheckResult, Outcome
+from helpers.checks.check_answer import grade
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.grade import grade
 from helpers.checks.headings import all_names_of, headings, notebooks
 from helpers.checks.registry import find_exercise, get
 from helpers.ranks.clean_settings import hide_own_files

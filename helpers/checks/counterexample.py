@@ -21,7 +21,7 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, find_mistake
-from helpers.checks.oracle import fill_case_set
+from helpers.checks.right_values import fill_case_set
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
 # _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and

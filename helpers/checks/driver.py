@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import equal
 
-from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
+from helpers.checks.load_answer import build
 from helpers.ranks.own_modules import is_learner_module
 from helpers.ranks.rank_context import ask_launcher, recorded_call_count, replacement_reporter
 

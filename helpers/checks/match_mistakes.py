@@ -33,7 +33,7 @@ from helpers.checks.known_outcomes import recognize_mistake
 from helpers.checks.limits import is_ended_by_limit
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.named_parts import NamedParts
-from helpers.checks.oracle import ADVICE_SECRET, Reference, draw
+from helpers.checks.right_values import ADVICE_SECRET, Reference, draw
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout

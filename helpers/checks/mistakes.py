@@ -32,7 +32,7 @@ from helpers.checks.answer_file import (
     read_answers_file,
     write_entry,
 )
-from helpers.checks.reference import MissingSolution, Program, read_reference
+from helpers.checks.reference_source import MissingSolution, Program, read_reference
 
 if TYPE_CHECKING:  # the exercise itself needs torch, but its mistakes do not
     from helpers.checks.exercise import Exercise

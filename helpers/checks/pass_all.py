@@ -16,10 +16,10 @@ from itertools import groupby
 from helpers.answers.build import Answer
 from helpers.check_result import CaseVerdict, CheckResult
 from helpers.checks.case_runs import group_cases, judge_case, run_in_one_world
+from helpers.checks.check_answer import combine_verdicts, use_one_thread
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import combine_verdicts, use_one_thread
-from helpers.checks.oracle import draw
+from helpers.checks.right_values import draw
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 from helpers.ranks.failures import LaunchError

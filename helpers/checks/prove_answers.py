@@ -17,9 +17,9 @@ from helpers.answers.listing import DEFINITIONS
 from helpers.check_result import CheckResult, Outcome
 from helpers.checks.answer_file import AnswerKind, KnownAnswer, with_imports
 from helpers.checks.case import Case
+from helpers.checks.check_answer import grade
 from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.grade import grade
 from helpers.checks.match_mistakes import record_runs
 from helpers.checks.mistakes import (
     KnownMistake,
@@ -32,7 +32,7 @@ from helpers.checks.mistakes import (
     read_mistakes,
     solution_of,
 )
-from helpers.checks.reference import whole_program
+from helpers.checks.reference_source import whole_program
 from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.answer_source import build
+from helpers.checks.load_answer import build
 from helpers.checks.replaced import watch_functions
 from helpers.ranks import wire
 from helpers.ranks.tracebacks import describe_error

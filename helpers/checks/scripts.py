@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks import script_worker
-from helpers.checks.answer_source import build
+from helpers.checks.load_answer import build
 from helpers.jobs.owned import read_head
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun

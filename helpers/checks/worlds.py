@@ -20,8 +20,8 @@ from helpers.checks.script_runs import make_script_run
 from helpers.checks.stopwatch import TimingReplies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Servers
+from helpers.ranks.launch_options import Caller, Options
 from helpers.ranks.launcher import run_on_ranks
-from helpers.ranks.options import Caller, Options
 from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 

@@ -5,12 +5,12 @@ For learners:
     hints            hint()
     quizzes          predict()
     show_me          show_me()
-    after            %%after
+    after_magic      %%after
     next_steps       the next exercise or notebook
     progress         finished exercises, in one file
     can_do           a page about finished exercises
     unknown_name     advice on names of earlier cells
-    message          short texts in a notebook or a terminal
+    show_message     short texts in a notebook or a terminal
 Paths:
     paths            the paths through the course
     path_lines       lines in a notebook that name a path
@@ -23,7 +23,8 @@ The command `course`:
     targets          notebooks and exercises that an argument names
     as_json          results as JSON
     doctor           a test of the machine
-    watch            checks at each save
+    definitions      functions that a notebook defines twice
+    watch_command    checks at each save
     saves            saved notebooks in a folder
 Jupyter:
     greet            a new kernel

@@ -124,7 +124,7 @@ def watch() -> None:
 
     try:  # importing torch takes seconds
         share_torch(())
-        from helpers.course.watch import watch as watch_saves
+        from helpers.course.watch_command import watch as watch_saves
     except KeyboardInterrupt:
         click.echo()
         return
@@ -140,7 +140,7 @@ def hint(what: str) -> None:
     exercise of a notebook.
     """
     from helpers.course.hints import hint as next_hint
-    from helpers.course.message import to_plain
+    from helpers.course.show_message import to_plain
     from helpers.course.targets import find_open_exercise
 
     try:

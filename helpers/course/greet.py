@@ -13,12 +13,12 @@ def greet_kernel() -> None:
         start_in_background()
     shell = ipython()
     if shell is not None:
-        from helpers.course import after, unknown_name
+        from helpers.course import after_magic, unknown_name
         from helpers.ranks import magics
         from helpers.views.show import register_displays
         from helpers.vocabulary import homes
 
         magics.register(shell)
-        after.register(shell)
+        after_magic.register(shell)
         unknown_name.register(shell, homes())
         register_displays()

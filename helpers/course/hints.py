@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.headings import Heading, find_heading
-from helpers.course.message import LearnerMessage, to_html
 from helpers.course.progress import read_progress, record_hint
+from helpers.course.show_message import LearnerMessage, to_html
 from helpers.course.workspace import find_workspace
 from helpers.views.live import require_live, show_controls, show_part
 from helpers.views.plain import plural

@@ -30,8 +30,8 @@ from typing import Any
 import msgspec
 
 from helpers.course.links import files_by_number, link_notebooks
-from helpers.course.message import LearnerMessage, to_html
 from helpers.course.notebook_file import source_of
+from helpers.course.show_message import LearnerMessage, to_html
 from helpers.course.workspace import cells_of
 from helpers.views.live import EMPTY_PART, require_live, show_controls, show_part
 from helpers.views.palette import RIGHT, WRONG

@@ -14,13 +14,13 @@ from typing import Any
 from helpers.answers.build import Answer, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.check import check
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.headings import Heading, find_heading
 from helpers.checks.registry import get
-from helpers.course.message import LearnerMessage
 from helpers.course.notebook_file import read_notebook
 from helpers.course.page import render_page
 from helpers.course.progress import read_progress, record_hint
+from helpers.course.show_message import LearnerMessage
 from helpers.course.workspace import find_workspace
 from helpers.ranks.cells import ipython
 from helpers.ranks.run import Run

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.explorers.in_ranks import run_with_faults
+from helpers.ranks.carried_settings import NO_SETTINGS, SentSettings, read_settings
 from helpers.ranks.cells import learner_cells
 from helpers.ranks.failures import Deadlock
+from helpers.ranks.launch_options import Options
 from helpers.ranks.launcher import run_on_ranks
-from helpers.ranks.options import Options
 from helpers.ranks.run import Run
-from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings
 from helpers.views.live import require_live, show_controls, show_part
 from helpers.views.picture import Picture
 from helpers.views.timeline import timeline

@@ -10,42 +10,42 @@
 The checks, the engine and the search for answers are those of the notebooks; this package adds no verdicts.
 
 The command:
-    commands        the commands of `course` that grade
-    command         `course grade`
-    setting         its options
-    inputs          all inputs, read in advance
-    outputs         all files that it writes
+    commands          the commands of `course` that grade
+    command           `course grade`
+    grade_options     its options
+    inputs            all inputs, read in advance
+    outputs           all files that it writes
 Files and people:
-    submissions     handed-in files
-    owners          whose file it is
-    names           names in file names
-    people          the class, and the instructor's files about it
-    roster          the platform's list of the class
-    group_work      people who handed in together
-    table           tables of texts
-    platforms       one file for each learning platform
+    submissions       handed-in files
+    owners            whose file it is
+    names             names in file names
+    people            the class, and the instructor's files about it
+    roster            the platform's list of the class
+    group_work        people who handed in together
+    table             tables of texts
+    platforms         one file for each learning platform
 Grading:
-    batch           many files in parallel
-    scheduler       a Dask cluster
-    grader          one file
-    judging         one answer, in a child of the grader
-    sandbox         sandboxes and their guards
-    cells           cell names as marks
-    references      whether the solution works on this machine
-    doubt           whether the answer is the cause of its outcome
-    bypasses        names in an answer that a person should look at
+    batch             many files in parallel
+    scheduler         a Dask cluster
+    grader            one file
+    judge_process     one answer, in a child of the grader
+    sandbox           sandboxes and their guards
+    cells             cell names as marks
+    reference_health  whether the solution works on this machine
+    machine_faults    whether the answer is the cause of its outcome
+    bypasses          names in an answer that a person should look at
 Results:
-    results         a check's results as a record
-    record          the record of a file
-    cache           results of equal answers
-    withdrawn       results of files that are gone
-    points          what results are worth
-    reports         pages, gradebooks, other systems
-    answers         answers as files, to compare them
+    results           a check's results as a record
+    record            the record of a file
+    cache             results of equal answers
+    stale_results     results of files that are gone
+    points            what results are worth
+    reports           pages, gradebooks, other systems
+    jplag_files       answers as files, to compare them
 Wrong answers of a class:
-    class_mistakes  `course mistakes RESULTS`
-    groups          answers that behave alike
+    class_mistakes    `course mistakes RESULTS`
+    groups            answers that behave alike
 To hand out:
-    release         the learner's bundle
-    disclosure      the known mistakes in it
+    release           the learner's bundle
+    disclosure        the known mistakes in it
 """

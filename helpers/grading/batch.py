@@ -35,13 +35,13 @@ from helpers.grading.cache import (
     reporting_write_errors,
     write_atomically,
 )
+from helpers.grading.grade_options import Setting
 from helpers.grading.grader import Graded, Grader
 from helpers.grading.record import Record, Status, from_json, read_records
-from helpers.grading.references import References, solutions_folder
+from helpers.grading.reference_health import References, solutions_folder
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.scheduler import grade_on_cluster
-from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 

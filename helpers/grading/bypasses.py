@@ -7,13 +7,12 @@ in its ranks, however it replaces them (`checks.replaced`).
 them: a call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
 traffic exist to teach: they read what ranks record about themselves, in processes that also run the answer.
 
-Grading does not believe a rank about where a case begins and ends (`checks.grade`). It believes everything
-else that Python in a rank reports. An answer that reaches for it, through frames or the garbage collector,
-can forge the order, times and arguments of its calls; whether its inputs were left unchanged; the
-conditions that make a world hard (sleeps, late ranks, poison values until `wait()`); and the counts of the
-course's own code next to the answer, such as retained memory, steps taken and hooks called. Values are
-compared with expected ones that no rank has.
-"""
+Grading does not believe a rank about where a case begins and ends (`checks.check_answer`). It believes
+everything else that Python in a rank reports. An answer that reaches for it, through frames or the garbage
+collector, can forge the order, times and arguments of its calls; whether its inputs were left unchanged;
+the conditions that make a world hard (sleeps, late ranks, poison values until `wait()`); and the counts of
+the course's own code next to the answer, such as retained memory, steps taken and hooks called. Values are
+compared with expected ones that no rank has."""
 
 from __future__ import annotations
 

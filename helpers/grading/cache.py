@@ -25,8 +25,8 @@ import msgspec
 from helpers.answers.build import Answer
 from helpers.checks.exercise import Exercise
 from helpers.checks.mistakes import instructor_folder
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.record import ExerciseRecord
-from helpers.grading.setting import CannotGrade
 
 _COURSE = Path(__file__).parents[1]
 _MAX_BYTES = 8 << 20

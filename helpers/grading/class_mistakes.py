@@ -16,12 +16,12 @@ from helpers.check_result import Outcome
 from helpers.checks.mistakes import KnownMistake
 from helpers.checks.prove_answers import CannotAdd, add_instructor_mistake
 from helpers.checks.registry import find_exercise
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.groups import AnswerGroup, group_answers, wrong_answers
 from helpers.grading.record import Record, read_records
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import Plan, choose_level
 from helpers.grading.sandbox.staged import StagedFiles
-from helpers.grading.setting import CannotGrade
 from helpers.views.failed_case import in_case
 from helpers.views.plain import clean, clip, for_log, plural
 

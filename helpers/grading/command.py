@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from helpers.grading.batch import find_differences, grade_all
+from helpers.grading.grade_options import Setting
 from helpers.grading.inputs import read_inputs
 from helpers.grading.outputs import write_outputs
 from helpers.grading.points.changes import Change
@@ -26,7 +27,6 @@ from helpers.grading.reports.standing import Course, graded_points, max_points
 from helpers.grading.reports.text import points_text
 from helpers.grading.sandbox.levels import make_plan
 from helpers.grading.sandbox.staged import StagedFiles
-from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, plural
 

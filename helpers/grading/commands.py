@@ -86,7 +86,7 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     is not on the roster; with 2 if nothing could be done.
     """
     from helpers.grading.command import grade_folder, result_as_data
-    from helpers.grading.setting import CannotGrade, Setting
+    from helpers.grading.grade_options import CannotGrade, Setting
     from helpers.views.plain import for_log
 
     try:
@@ -162,8 +162,8 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, match_notebook
+    from helpers.grading.grade_options import CannotGrade
     from helpers.grading.reports.gradescope import write_zip
-    from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()
     try:

@@ -24,9 +24,9 @@ from helpers.checks.mistakes import (
     read_answers_at,
     select_mistakes,
 )
-from helpers.checks.oracle import needs_reference
-from helpers.checks.reference import Program, read_reference
+from helpers.checks.reference_source import Program, read_reference
 from helpers.checks.registry import exercises
+from helpers.checks.right_values import needs_reference
 from helpers.course.workspace import Workspace
 
 

@@ -4,8 +4,8 @@
 
 Points come from the hidden cases; visible ones can only lower them. The feedback comes from the visible
 cases alone. Because most answers pass, all cases run together first. If one fails, that run is discarded,
-and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a
-failure (`doubt`), the answer runs once more while no other answer does: at the end of the batch, so that
+and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a failure
+(`machine_faults`), the answer runs once more while no other answer does: at the end of the batch, so that
 no other answer waits for it.
 
 So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
@@ -29,17 +29,17 @@ from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
 from helpers.check_result import CaseRecord, Outcome
+from helpers.checks.check_answer import grade
 from helpers.checks.check_notebook import find_answers, notes_on_strays
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.grade import grade
 from helpers.checks.limits import advice_on
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, answer_key, program_key
 from helpers.grading.cells import renumber_cells, restore_cell_names
-from helpers.grading.doubt import Doubt
-from helpers.grading.judging import Attempt, run_attempt
+from helpers.grading.judge_process import Attempt, run_attempt
+from helpers.grading.machine_faults import Doubt
 from helpers.grading.record import ExerciseRecord, Record, Status, build_record
-from helpers.grading.references import References
+from helpers.grading.reference_health import References
 from helpers.grading.reports.copies import is_course_solution, split_by_notebook
 from helpers.grading.results import failed_record, import_early, record_of_results
 from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here

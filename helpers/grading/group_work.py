@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helpers.checks.headings import UnknownExercise, match_notebook
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.names import find_notebook_names
 from helpers.grading.record import Record
 from helpers.grading.reports.copies import split_by_notebook
-from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import normalize_name
 

@@ -28,7 +28,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.match_mistakes import behave_alike
 from helpers.checks.registry import exercises
 from helpers.checks.worlds import Flooded, Turn, Worlds
-from helpers.grading.judging import limit_resources, set_up_child
+from helpers.grading.judge_process import limit_resources, set_up_child
 from helpers.grading.record import ExerciseRecord, Record
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerExited

@@ -9,9 +9,9 @@ from helpers.checks.headings import match_notebook
 from helpers.checks.mistakes import instructor_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import read_or_create_secret
+from helpers.grading.grade_options import CannotGrade, Setting
 from helpers.grading.people import People, read_people
 from helpers.grading.release import find_differences
-from helpers.grading.setting import CannotGrade, Setting
 from helpers.grading.submissions import Job, find_submissions
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from helpers.checks.headings import headings
-from helpers.grading.answers import reference_answers, write_answers
 from helpers.grading.batch import record_paths
 from helpers.grading.cache import write_atomically
+from helpers.grading.grade_options import Setting
 from helpers.grading.group_work import copy_for_members
 from helpers.grading.inputs import Inputs
+from helpers.grading.jplag_files import reference_answers, write_answers
 from helpers.grading.people import People
 from helpers.grading.platforms import IMPORT_FILES, PLATFORMS
 from helpers.grading.points.changes import FILE as GRADES
@@ -25,12 +26,11 @@ from helpers.grading.points.changes import (
 )
 from helpers.grading.points.policy import Policy
 from helpers.grading.record import Record
-from helpers.grading.references import solutions_folder
+from helpers.grading.reference_health import solutions_folder
 from helpers.grading.reports import github_annotations, write_reports
 from helpers.grading.reports.copies import join_first_names
 from helpers.grading.reports.standing import Course, course_of
-from helpers.grading.setting import Setting
-from helpers.grading.withdrawn import remove_withdrawn
+from helpers.grading.stale_results import remove_withdrawn
 from helpers.views.plain import plural
 
 _DAY_S, _YEAR_S = 24 * 60 * 60.0, 365 * 24 * 60 * 60.0

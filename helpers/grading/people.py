@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from helpers.grading import group_work
+from helpers.grading.grade_options import Setting
 from helpers.grading.group_work import Groups, read_groups
 from helpers.grading.names import Source, name_words
 from helpers.grading.platforms import PLATFORMS
@@ -19,7 +20,6 @@ from helpers.grading.points.policy import DEFAULT_POLICY, Policy
 from helpers.grading.reports.gradebooks import escape_formula
 from helpers.grading.reports.text import line
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
-from helpers.grading.setting import Setting
 from helpers.views.plain import normalize_name
 
 

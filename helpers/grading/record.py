@@ -1,10 +1,9 @@
 """Define the result of grading one submission: plain data in one JSON file that all reports read.
 
-`judging` makes an `ExerciseRecord` of each set of cases, `grader` one `Record` of them all. `batch` writes
-and reads it, and `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
+`judge_process` makes an `ExerciseRecord` of each set of cases, `grader` one `Record` of them all. `batch`
+writes and reads it, and `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
 `record.schema.json` next to this file. Any text in it may come from a submission, so every view must escape
-it.
-"""
+it."""
 
 from __future__ import annotations
 

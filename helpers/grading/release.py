@@ -20,12 +20,12 @@ from helpers.checks.mistakes import (
     read_mistakes,
     seal_mistakes,
 )
-from helpers.checks.oracle import SEALED_REFERENCE, needs_reference, seal_reference
-from helpers.checks.reference import read_reference
+from helpers.checks.reference_source import read_reference
 from helpers.checks.registry import exercises
+from helpers.checks.right_values import SEALED_REFERENCE, needs_reference, seal_reference
 from helpers.course.workspace import Workspace
 from helpers.grading.disclosure import BundledMistakes, choose_mistakes
-from helpers.grading.setting import CannotGrade
+from helpers.grading.grade_options import CannotGrade
 
 MANIFEST = "manifest.json"
 FORMAT = 1

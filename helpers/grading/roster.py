@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.names import Source, compact_name, name_words
 from helpers.grading.platforms import PLATFORMS, platform_of
 from helpers.grading.platforms.protocol import MAX_NAME_COLUMNS, Roster, name_texts
-from helpers.grading.setting import CannotGrade
 from helpers.grading.table import TableError, read_table
 from helpers.views.plain import normalize_name
 

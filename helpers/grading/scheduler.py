@@ -21,15 +21,15 @@ from typing import Any
 from helpers.answers.notebook import read_bytes
 from helpers.answers.reader import UnreadableNotebook
 from helpers.grading.cache import Cache, current_versions
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
-from helpers.grading.references import References, solutions_folder
+from helpers.grading.reference_health import References, solutions_folder
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.cleanup import hold_folder, remove_unheld_folders
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
-from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0

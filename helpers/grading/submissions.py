@@ -21,6 +21,7 @@ from pathlib import Path
 from helpers.answers.file_kinds import looks_like_notebook
 from helpers.answers.notebook import MAX_FILE_BYTES
 from helpers.checks.headings import headings
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.names import Source, find_notebook_names, printable
 from helpers.grading.owners import (
     files_of_platforms,
@@ -29,7 +30,6 @@ from helpers.grading.owners import (
     name_learners,
 )
 from helpers.grading.platforms.protocol import Entries
-from helpers.grading.setting import CannotGrade
 
 # Maximum number of notebooks in one learner's folder: some copies of each of the course's.
 MAX_FILES = 100

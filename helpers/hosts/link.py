@@ -17,7 +17,7 @@ from typing import Any
 from helpers.hosts.peer import MAX_BYTES, WINDOW, Peer, PeerGone, Problem
 from helpers.hosts.versions import boot_id
 from helpers.ranks.clean_settings import environment_at_start
-from helpers.ranks.site import LocalSite
+from helpers.ranks.placement import LocalSite
 from helpers.ranks.stop import raise_if_stopped
 from helpers.trace.log import write_new
 

@@ -15,8 +15,8 @@ from helpers.hosts.link import HostLink, wait_for_answer
 from helpers.hosts.peer import Problem
 from helpers.ranks.connection import READY_TIMEOUT_S, PollCallback, Rendezvous
 from helpers.ranks.failures import LaunchError
+from helpers.ranks.placement import RankSite
 from helpers.ranks.process_snapshot import HostSnapshot, RemoteRank, Times, WorldSnapshot
-from helpers.ranks.site import RankSite
 
 # Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed:
 # then its worker ends the ranks.

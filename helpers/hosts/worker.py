@@ -26,8 +26,8 @@ from helpers.hosts.network import connection_error, family, find_interface, held
 from helpers.hosts.peer import MAX_BYTES, WINDOW, Peer
 from helpers.hosts.versions import boot_id, versions
 from helpers.ranks.connection import Connection, ServerExited
+from helpers.ranks.placement import LocalSite
 from helpers.ranks.process_snapshot import HostSnapshot, host_snapshot
-from helpers.ranks.site import LocalSite
 from helpers.trace.log import Logs
 
 # The name of the request to a worker.

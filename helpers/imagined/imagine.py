@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from helpers.ranks.carried_settings import read_settings
 from helpers.ranks.cells import in_kernel, learner_cells
 from helpers.ranks.display import Display, NoDisplay
 from helpers.ranks.failures import LaunchError, RankDied, RankFailed, RankTimeout
+from helpers.ranks.launch_options import Options
 from helpers.ranks.launcher import raise_as_stopped, run_on_ranks
-from helpers.ranks.options import Options
 from helpers.ranks.payload import check_call
 from helpers.ranks.run import RankFailure, Run
-from helpers.ranks.settings import read_settings
 from helpers.trace.events import Event, Trace
 
 MAX_RANKS, MAX_WORLD_SIZE = 16, 1 << 17

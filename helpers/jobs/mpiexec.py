@@ -21,7 +21,7 @@ from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
 from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
 from helpers.ranks.failures import LaunchError, Stopped, describe_timeout
-from helpers.ranks.options import check_timeout
+from helpers.ranks.launch_options import check_timeout
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.jobs.supervisor import RECORD_HEADER
-from helpers.ranks.messages import Messages
+from helpers.ranks.json_messages import Messages
 from helpers.ranks.stop import raise_if_stopped
 
 _REPLY_TIMEOUT_S = 10.0

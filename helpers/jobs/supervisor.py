@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from helpers.ranks.messages import Messages
+from helpers.ranks.json_messages import Messages
 from helpers.ranks.processes import adopt_orphans, children_of, end_with_parent, kill_group
 
 # Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.

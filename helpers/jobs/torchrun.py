@@ -29,7 +29,7 @@ from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
 from helpers.ranks.connection import RESOLVER
 from helpers.ranks.failures import LaunchError, Stopped, describe_timeout
-from helpers.ranks.options import check_timeout
+from helpers.ranks.launch_options import check_timeout
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 

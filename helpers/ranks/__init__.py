@@ -6,7 +6,7 @@ launcher.py  server.py            worker.py  wire.py                           r
 `%%ranks` (magics.py) works the same way, but its ranks (world.py) live on from cell to cell.
 
 The task:
-    options           the options of a launch, from the call to the rank
+    launch_options    the options of a launch, from the call to the rank
     payload           function and arguments as bytes
     sending           a notebook's definitions, pickled by value
     sending_memory    tensors that share memory
@@ -19,8 +19,8 @@ Launching:
     launcher          launch()
     magics            %%ranks
     connection        the launcher's end of the rank server
-    site              the place of a rank server: here, or in a sandbox
-    messages          short messages between processes
+    placement         the place of a rank server: here, or in a sandbox
+    json_messages     short messages between processes
     stop              Stop, or Ctrl-C
     display           the view of a launch in the notebook
 The server:
@@ -47,7 +47,7 @@ Data from a rank, which is never trusted:
 How a world ends:
     world             running ranks
     monitor           a world from start to end
-    watch             whether it is deadlocked; `helpers/trace/diagnosis.py` says why
+    deadlock_watch    whether it is deadlocked; `helpers/trace/diagnosis.py` says why
     threads           threads and sockets of a process
     process_snapshot  the processes of all ranks
     budget            the time that a world has used
@@ -55,8 +55,8 @@ How a world ends:
     failures          one error for each way to fail
     advice            the table of advice on errors of torch and Python: add yours here
 Settings:
-    settings          settings of the whole process, sent to ranks
-    setting_kinds     a list of these settings
+    carried_settings  settings of the whole process, sent to ranks
+    process_settings  a list of these settings
     seeds             random states
     own_modules       changes in the learner's own modules
     clean_settings    settings for a check

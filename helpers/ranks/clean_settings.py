@@ -5,7 +5,7 @@ A check draws its cases and computes the expected results in the notebook's proc
 it would expect different values from `course check`, which runs no cell. Its ranks start with the kernel's
 environment, folder and path, which cells can also change.
 
-Not covered: functions of torch or Python that a cell has replaced, and settings that `setting_kinds` does
+Not covered: functions of torch or Python that a cell has replaced, and settings that `process_settings` does
 not know.
 """
 
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks.cells import is_learner_file
+from helpers.ranks.process_settings import SETTINGS, reset_filters
 from helpers.ranks.seeds import generator_states, restore_states
-from helpers.ranks.setting_kinds import SETTINGS, reset_filters
 
 _COURSE = str(Path(__file__).parents[2])
 # Values in a new process. They cannot be read here: cells may run before a kernel imports torch.

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.json_messages import MAX_FDS, Messages
+from helpers.ranks.placement import LocalSite, RankSite, Site
 from helpers.ranks.process_snapshot import Times, WorldSnapshot, local_snapshot, process_times
-from helpers.ranks.site import LocalSite, RankSite, Site
 from helpers.ranks.stop import raise_if_stopped
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.

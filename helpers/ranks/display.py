@@ -15,8 +15,8 @@ from helpers.ranks.cells import ipython
 from helpers.ranks.run import RunningRanks, StoppedRanks
 
 if TYPE_CHECKING:
+    from helpers.ranks.deadlock_watch import DeadlockDetector
     from helpers.ranks.run import Run
-    from helpers.ranks.watch import DeadlockDetector
     from helpers.ranks.world import World
 
 # Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
@@ -65,7 +65,7 @@ class Display(NoDisplay):
         self._due = seconds + REDRAW_INTERVAL_S
         from IPython.display import display
 
-        from helpers.ranks.watch import current_waits
+        from helpers.ranks.deadlock_watch import current_waits
 
         waits = current_waits(detector).waits if seconds >= SHOW_WAITS_AFTER_S else ()
         output = [member.recent_output for member in world.members]
@@ -79,7 +79,7 @@ class Display(NoDisplay):
     def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
         from IPython.display import display
 
-        from helpers.ranks.watch import current_waits
+        from helpers.ranks.deadlock_watch import current_waits
 
         waits = current_waits(detector).waits
         output = [member.output for member in world.members]

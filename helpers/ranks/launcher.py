@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from helpers.ranks.carried_settings import NO_SETTINGS, SentSettings, read_settings, unsent_note
 from helpers.ranks.cells import in_kernel, learner_cells
 from helpers.ranks.connection import Connection, ServerExited, Servers
 from helpers.ranks.display import CheckDisplay, Display, NoDisplay
@@ -29,15 +30,14 @@ from helpers.ranks.import_state import (
     import_state,
     late_variables,
 )
+from helpers.ranks.launch_options import Caller, Options, Task, check_world_size
 from helpers.ranks.monitor import monitor_world
-from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.own_modules import notes_for_new_ranks
 from helpers.ranks.payload import make_payload
+from helpers.ranks.placement import LocalSite, Site
 from helpers.ranks.preload_scan import find_imports
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.run import RankFailure, Run
-from helpers.ranks.settings import NO_SETTINGS, SentSettings, read_settings, unsent_note
-from helpers.ranks.site import LocalSite, Site
 from helpers.ranks.stop import raise_first_stop
 from helpers.ranks.world import World
 from helpers.trace.clocks import align_hosts

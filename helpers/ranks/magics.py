@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.ranks.carried_settings import read_settings, unsent_note
 from helpers.ranks.cells import (
     Source,
     cell_name,
@@ -25,6 +26,7 @@ from helpers.ranks.connection import Connection, Servers
 from helpers.ranks.display import Display, track_cells
 from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.import_state import import_state
+from helpers.ranks.launch_options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.launcher import (
     HostsContext,
     active_hosts,
@@ -39,13 +41,11 @@ from helpers.ranks.launcher import (
     start_in_background,
 )
 from helpers.ranks.missing_name import DefiningCell, advice_for_name, defining_cell
-from helpers.ranks.options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.own_modules import notes_for_live_ranks, notes_for_new_ranks, remember_imports
 from helpers.ranks.payload import names_payload
 from helpers.ranks.preload_scan import find_imports
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.seeds import track_generators
-from helpers.ranks.settings import read_settings, unsent_note
 from helpers.ranks.stop import count_stops, silence_stopped_threads
 from helpers.ranks.world import World
 

@@ -9,6 +9,12 @@ import signal
 import time
 
 from helpers.ranks.budget import Budget, rank_pids
+from helpers.ranks.deadlock_watch import (
+    LOOK_INTERVAL_S,
+    DeadlockDetector,
+    current_waits,
+    explain_timeout,
+)
 from helpers.ranks.display import NoDisplay
 from helpers.ranks.failures import (
     Deadlock,
@@ -20,7 +26,6 @@ from helpers.ranks.failures import (
     is_consequence,
 )
 from helpers.ranks.run import RankFailure
-from helpers.ranks.watch import LOOK_INTERVAL_S, DeadlockDetector, current_waits, explain_timeout
 from helpers.ranks.world import Member, World
 from helpers.trace.departure import find_departure
 from helpers.trace.different_calls import explain_mismatch

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.ranks.carried_settings import NO_SETTINGS, SentSettings
 from helpers.ranks.cells import Source
 from helpers.ranks.failures import CannotSend, LaunchError
-from helpers.ranks.options import Task
-from helpers.ranks.settings import NO_SETTINGS, SentSettings
+from helpers.ranks.launch_options import Task
 
 
 @dataclass(frozen=True)

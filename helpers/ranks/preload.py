@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.ranks.options import has_gpu_driver
+from helpers.ranks.launch_options import has_gpu_driver
 
 # What a grader's rank servers import, because the first use in a fork takes 0.1 to 1 s for each. A learner's
 # server imports only what `preload_scan` has found in a program's text.

@@ -1,4 +1,4 @@
-"""What the system shows of the processes of a world's ranks, as input for `watch` and `budget`.
+"""What the system shows of the processes of a world's ranks, as input for `deadlock_watch` and `budget`.
 
 On this machine it is read on demand (`LocalRank`). Other hosts read it about their own ranks, and send it as
 data (`HostSnapshot`).

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks import preload
-from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.json_messages import MAX_FDS, Messages
 from helpers.ranks.processes import (
     adopt_orphans,
     children_of,

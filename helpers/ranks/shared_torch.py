@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from helpers.ranks import launcher, preload
 from helpers.ranks.connection import start_method
 from helpers.ranks.failures import LaunchError
+from helpers.ranks.placement import ForkingSite
 from helpers.ranks.rank_context import check_launch_allowed
-from helpers.ranks.site import ForkingSite
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 

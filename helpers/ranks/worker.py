@@ -34,7 +34,9 @@ from typing import Any
 from msgspec import json
 
 from helpers.ranks import stores, torch_fixes, wire
+from helpers.ranks.carried_settings import apply_settings
 from helpers.ranks.cells import Source
+from helpers.ranks.launch_options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.new_process import (
     catch_clean_exit,
     drop_server_finalizers,
@@ -46,9 +48,7 @@ from helpers.ranks.new_process import (
     seed_from_system,
     set_temp_folder,
 )
-from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.rank_context import become_rank
-from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import report_child_call, status
 from helpers.ranks.thread_errors import (
     add_thread_error,

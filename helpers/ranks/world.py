@@ -23,9 +23,9 @@ from helpers.ranks import wire
 from helpers.ranks.cells import is_learner_file, package_file
 from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerExited, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
-from helpers.ranks.options import Caller, Identity, Options, Task
+from helpers.ranks.launch_options import Caller, Identity, Options, Task
+from helpers.ranks.placement import RankSite
 from helpers.ranks.preload_scan import torch_modules
-from helpers.ranks.site import RankSite
 from helpers.ranks.status import Status
 from helpers.ranks.stop import raise_if_stopped
 from helpers.ranks.thread_errors import MAX_THREAD_ERRORS

@@ -41,9 +41,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from helpers.room.board import Board, SharedMistake
-from helpers.room.connections import Connections, network_key
-from helpers.room.learner import WHAT_IS_SENT
-from helpers.room.messages import (
+from helpers.room.board_messages import (
     MAX_BYTES,
     MAX_JOIN_BYTES,
     EventBatch,
@@ -52,6 +50,8 @@ from helpers.room.messages import (
     JoinRequest,
     StoredReply,
 )
+from helpers.room.connections import Connections, network_key
+from helpers.room.learner import WHAT_IS_SENT
 from helpers.room.pages import PAGE_FOLDER, render_page
 from helpers.room.store import CODE, Learner, Store, TooManyEvents, token_digest
 

@@ -17,7 +17,7 @@ from typing import Any
 from helpers.check_result import Outcome
 from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake
-from helpers.room.messages import CheckEvent
+from helpers.room.board_messages import CheckEvent
 from helpers.room.store import Learner, StoredEvent
 
 STUCK_AFTER_MIN = 10.0

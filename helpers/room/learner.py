@@ -6,9 +6,9 @@ import getpass
 from typing import Any
 
 from helpers.checks.headings import find_heading
-from helpers.course.message import LearnerMessage
+from helpers.course.show_message import LearnerMessage
 from helpers.room import outbox
-from helpers.room.messages import MAX_ANSWER_CHARS, HandEvent, JoinReply, JoinRequest
+from helpers.room.board_messages import MAX_ANSWER_CHARS, HandEvent, JoinReply, JoinRequest
 from helpers.room.outbox import RoomError
 
 WHAT_IS_SENT = (

@@ -26,7 +26,7 @@ import msgspec
 
 from helpers.check_result import CheckResult
 from helpers.course.progress import locked, progress_file
-from helpers.room.messages import (
+from helpers.room.board_messages import (
     MAX_BYTES,
     MAX_EVENTS_PER_POST,
     CheckEvent,

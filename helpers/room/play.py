@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from helpers.answers.data import Answer, Origin
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import get
 from helpers.ranks.launcher import disconnect

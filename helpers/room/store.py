@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from helpers.course.progress import NO_LOCK_ERRNOS
-from helpers.room.messages import CheckEvent, Event, HandEvent
+from helpers.room.board_messages import CheckEvent, Event, HandEvent
 
 T = TypeVar("T")
 

@@ -2,8 +2,8 @@
 
     states, trace -> waits.py -> StuckWorld -> causes.py (a table of causes) -> Diagnosis
 
-The detector in `helpers/ranks/watch.py` decides from outside *whether* a world is deadlocked. These modules
-are pure: they take states and a trace, and return a `Diagnosis`.
+The detector in `helpers/ranks/deadlock_watch.py` decides from outside *whether* a world is deadlocked. These
+modules are pure: they take states and a trace, and return a `Diagnosis`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Views of a run:
     rounds           rounds of messages
     one_port         messages sorted into rounds
     by_host          ranks and traffic of each host
-    endings          how far each rank had come
+    rank_endings     how far each rank had come
     values           a returned value in one line
 Views of jobs:
     job_lanes        processes of a job
@@ -41,6 +41,6 @@ Parts that views share:
     picture          what a view takes and returns
     drawing          marks as SVG or PNG
     palette          colors and styles
-    boxes            HTML with inline styles
+    html_boxes       HTML with inline styles
     plain            output without control characters
 """

@@ -19,7 +19,7 @@ from helpers.jobs.run import (
     describe_exit,
     is_secondary_failure,
 )
-from helpers.views.boxes import border_left, div, muted
+from helpers.views.html_boxes import border_left, div, muted
 from helpers.views.plain import clean, plural, split_lines
 
 _PRE = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent; color: inherit"

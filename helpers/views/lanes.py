@@ -19,10 +19,10 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run, RunningRanks, StoppedRanks
 from helpers.trace.events import Wait
-from helpers.views.boxes import GREY, RED, border_left, div, muted
 from helpers.views.by_host import first_ranks
-from helpers.views.endings import endings
+from helpers.views.html_boxes import GREY, RED, border_left, div, muted
 from helpers.views.plain import clean, clip, code_to_html, one_line, plural, split_lines
+from helpers.views.rank_endings import endings
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 

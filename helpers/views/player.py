@@ -15,10 +15,10 @@ from typing import Any
 from helpers.ranks.failures import Deadlock, RankTimeout
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Event, Trace
-from helpers.views.endings import endings
 from helpers.views.palette import look_of
 from helpers.views.picture import TraceSource
 from helpers.views.plain import one_line, short_bytes
+from helpers.views.rank_endings import endings
 from helpers.views.sequence import headline, label_of
 from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph

@@ -12,8 +12,8 @@ from pathlib import Path
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.check_result import Outcome
+from helpers.checks.check_answer import grade
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.match_mistakes import Matches
 from helpers.checks.mistakes import known_mistakes

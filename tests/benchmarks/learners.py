@@ -48,7 +48,7 @@ def train(rank, n):
 _RETIRE = """
 import time
 from helpers.ranks import launcher
-from helpers.ranks.site import LocalSite
+from helpers.ranks.placement import LocalSite
 launcher.disconnect()
 LocalSite.idle_s = 1.0  # not the minutes that a learner's server stays
 launcher.connect().wait_until_ready()

@@ -13,7 +13,14 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.messages import CheckEvent, Event, EventBatch, HandEvent, JoinReply, JoinRequest
+from helpers.room.board_messages import (
+    CheckEvent,
+    Event,
+    EventBatch,
+    HandEvent,
+    JoinReply,
+    JoinRequest,
+)
 from helpers.room.outbox import post
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.conftest import Served, serving

@@ -11,8 +11,8 @@ import pytest
 from helpers.answers.build import Answer, build_answer, cell_number
 from helpers.check_result import Outcome
 from helpers.checks.check import check
+from helpers.checks.check_answer import grade
 from helpers.checks.check_notebook import grade_notebook
-from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.views.verdict import verdict_html, verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT

@@ -11,10 +11,10 @@ import torch
 from helpers.answers.build import Answer
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.case import Case
+from helpers.checks.check_answer import grade
 from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE
 from helpers.checks.draw import Draw, plan_small_draws
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.judge import label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get

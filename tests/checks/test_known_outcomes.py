@@ -11,8 +11,8 @@ from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CheckResult
 from helpers.checks import mistakes
 from helpers.checks.case import Case, Finding
+from helpers.checks.check_answer import grade
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.known_outcomes import known_outcomes
 from helpers.checks.mistakes import known_answers

@@ -14,9 +14,9 @@ from helpers.check_result import CheckResult, Outcome
 from helpers.checks import match_mistakes, mistakes
 from helpers.checks.answer_file import read_answers_file
 from helpers.checks.case import Case
+from helpers.checks.check_answer import grade
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.mistakes import (
     KnownMistake,
     answers_path,

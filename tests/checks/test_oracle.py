@@ -12,15 +12,15 @@ import torch
 
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CheckResult, Outcome
-from helpers.checks import oracle, worlds
+from helpers.checks import right_values, worlds
 from helpers.checks.case import Case
+from helpers.checks.check_answer import grade
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import grade
 from helpers.checks.mistakes import clear_caches
-from helpers.checks.oracle import Reference
 from helpers.checks.registry import get
+from helpers.checks.right_values import Reference
 
 SUM = "def total(rank, world_size, x):\n    dist.all_reduce(x)\n    return {'sum': x}\n"
 TWICE = SUM.replace("{'sum': x}", "{'sum': 2 * x}")
@@ -47,7 +47,7 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def put(source: str) -> None:
         whole = f"import torch.distributed as dist\n{source}"
-        monkeypatch.setattr(oracle, "reference_source", lambda exercise: whole)
+        monkeypatch.setattr(right_values, "reference_source", lambda exercise: whole)
 
     return put
 
@@ -102,10 +102,10 @@ def test_a_second_check_does_not_run_the_reference_again(
 def test_the_reference_never_runs_on_the_answers_server(reference: Callable[[str], None]) -> None:
     reference(SUM + "\n\n# another one\n")
     with pytest.raises(CheckFault, match="was not run"):
-        oracle.draw(EXERCISE, "one", own_server=False)
-    oracle.run_reference(EXERCISE, oracle.missing_sets(EXERCISE, [("one", "")]))
-    assert oracle.missing_sets(EXERCISE, [("one", "")]) == []
-    assert all(each.right.right for each in oracle.draw(EXERCISE, "one", own_server=False))
+        right_values.draw(EXERCISE, "one", own_server=False)
+    right_values.run_reference(EXERCISE, right_values.missing_sets(EXERCISE, [("one", "")]))
+    assert right_values.missing_sets(EXERCISE, [("one", "")]) == []
+    assert all(each.right.right for each in right_values.draw(EXERCISE, "one", own_server=False))
 
 
 def test_several_sets_share_worlds_and_keep_their_own_results(
@@ -114,15 +114,15 @@ def test_several_sets_share_worlds_and_keep_their_own_results(
     apart = []
     for secret in ("three", "four"):
         reference(SUM)
-        apart += [each.right.right for each in oracle.draw(EXERCISE, secret)]
+        apart += [each.right.right for each in right_values.draw(EXERCISE, secret)]
     launches.clear()
     reference(SUM + "\n\n# a third one\n")
-    oracle.run_reference(EXERCISE, [("three", ""), ("four", "")])
+    right_values.run_reference(EXERCISE, [("three", ""), ("four", "")])
     assert sorted(launches) == [1, 2]
     shared = [
         each.right.right
         for secret in ("three", "four")
-        for each in oracle.draw(EXERCISE, secret, own_server=False)
+        for each in right_values.draw(EXERCISE, secret, own_server=False)
     ]
     assert str(shared) == str(apart)
 
@@ -133,9 +133,9 @@ def test_without_solutions_the_sealed_file_is_read(
     exercise = replace(get("average_gradients"))
     path = tmp_path / "nb98_none" / "average_gradients.answers"
     path.parent.mkdir()
-    monkeypatch.setattr(oracle, "answers_path", lambda exercise: path)
+    monkeypatch.setattr(right_values, "answers_path", lambda exercise: path)
     clear_caches()
     with pytest.raises(CheckFault, match="is needed"):
-        oracle.reference_source(exercise)
-    path.with_suffix(".reference").write_bytes(oracle.seal_reference(SUM))
-    assert oracle.reference_source(exercise) == SUM
+        right_values.reference_source(exercise)
+    path.with_suffix(".reference").write_bytes(right_values.seal_reference(SUM))
+    assert right_values.reference_source(exercise) == SUM

@@ -10,8 +10,8 @@ import pytest
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CheckResult, Outcome
 from helpers.checks.case import Case
+from helpers.checks.check_answer import grade
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.views.verdict import verdict_text
 from tests.checks.script_programs import start

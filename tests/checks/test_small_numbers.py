@@ -9,8 +9,8 @@ import torch
 
 from helpers.answers.build import build_answer
 from helpers.check_result import CaseVerdict, CheckResult
+from helpers.checks.check_answer import grade
 from helpers.checks.counterexample import SMALL_NUMBERS_ADVICE, has_hard_numbers
-from helpers.checks.grade import grade
 from helpers.checks.registry import get
 
 ADDS_NOTHING = """

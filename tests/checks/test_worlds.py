@@ -11,10 +11,10 @@ import torch
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CheckResult, Outcome
 from helpers.checks.case import Case, PerRank
+from helpers.checks.check_answer import grade
 from helpers.checks.counterexample import POISON_ADVICE
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
-from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import WaitsForAll

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
+from helpers.ranks.process_settings import SETTINGS, learner_loggers
 from helpers.ranks.run import Run
-from helpers.ranks.setting_kinds import SETTINGS, learner_loggers
 from tests.conformance.outcome import HANG, VALUE, Outcome, text_of
 
 SAID = "@@conformance "

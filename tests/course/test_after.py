@@ -8,7 +8,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from helpers.course import after
+from helpers.course import after_magic
 
 
 @pytest.fixture
@@ -16,13 +16,13 @@ def shell() -> Iterator[InteractiveShell]:
     settings = Config()
     settings.HistoryManager.enabled = False  # the history would keep its database open
     shell = InteractiveShell(config=settings)
-    after.register(shell)
+    after_magic.register(shell)
     # Another test may have recorded a pass of these exercises
     for name in ("count_votes", "my_slice"):
-        after.remember_result(name, passed=False)
+        after_magic.remember_result(name, passed=False)
     yield shell
     for name in ("count_votes", "my_slice"):
-        after.remember_result(name, passed=False)
+        after_magic.remember_result(name, passed=False)
 
 
 def run(shell: InteractiveShell, cell: str) -> object:
@@ -41,29 +41,29 @@ def test_a_cell_shows_a_notice_until_its_exercise_has_passed(shell: InteractiveS
 
 
 def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
-    after.remember_result("count_votes", passed=True)
+    after_magic.remember_result("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
         run(shell, "%%after count_votes my_slice\n1")
     )
-    after.remember_result("my_slice", passed=True)
+    after_magic.remember_result("my_slice", passed=True)
     assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
 def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
-    after.remember_result("count_votes", passed=True)
-    after.remember_result("count_votes", passed=False)
-    assert isinstance(run(shell, "%%after count_votes\n1"), after.WaitingCell)
+    after_magic.remember_result("count_votes", passed=True)
+    after_magic.remember_result("count_votes", passed=False)
+    assert isinstance(run(shell, "%%after count_votes\n1"), after_magic.WaitingCell)
 
 
 def test_lines_in_tracebacks_are_counted_from_the_cells_first_line(shell: InteractiveShell) -> None:
-    after.remember_result("count_votes", passed=True)
+    after_magic.remember_result("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")
     assert raised.traceback[-1].lineno == 2  # lines are counted from 0
 
 
 def test_another_magic_may_follow(shell: InteractiveShell) -> None:
-    after.remember_result("count_votes", passed=True)
+    after_magic.remember_result("count_votes", passed=True)
     run(shell, "%%after count_votes\n%%capture caught\nprint('hidden')")
     assert shell.user_ns["caught"].stdout == "hidden\n"
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from helpers.checks.headings import Heading
 from helpers.course.cli import main
 from helpers.course.hints import Hints, hint, next_button
-from helpers.course.message import to_plain
 from helpers.course.progress import read_progress, record_score
+from helpers.course.show_message import to_plain
 from helpers.course.workspace import Workspace
 
 EXERCISES = {

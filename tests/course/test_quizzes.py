@@ -13,7 +13,6 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from helpers.course.message import to_html
 from helpers.course.notebook_file import source_of
 from helpers.course.progress import read_progress
 from helpers.course.quizzes import (
@@ -29,6 +28,7 @@ from helpers.course.quizzes import (
     predict,
     quizzes_of_notebooks,
 )
+from helpers.course.show_message import to_html
 from helpers.course.workspace import cells_of
 from helpers.views.live import WIDGET_VIEW
 from helpers.views.palette import RIGHT, WRONG

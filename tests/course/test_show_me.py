@@ -9,9 +9,9 @@ import pytest
 
 from helpers.checks.headings import UnknownExercise
 from helpers.course import show_me as module
-from helpers.course.message import LearnerMessage
 from helpers.course.progress import read_progress
 from helpers.course.show_me import SideBySide, show_me
+from helpers.course.show_message import LearnerMessage
 from helpers.course.workspace import Workspace
 
 OWN = """\

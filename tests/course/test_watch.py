@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.course import watch
+from helpers.course import watch_command
 from helpers.course.notebook_file import read_notebook, write_notebook
 from helpers.course.progress import read_progress
 from helpers.course.saves import Saves
@@ -45,31 +45,31 @@ def answer(path: Path, body: str) -> None:
 
 
 def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blank = watch.check_changed(notebook, {})
+    blank = watch_command.check_changed(notebook, {})
     assert not capsys.readouterr().out  # a stub is not an attempt
     answer(notebook, RIGHT)
-    now = watch.check_changed(notebook, blank)
+    now = watch_command.check_changed(notebook, blank)
     shown = capsys.readouterr().out
     assert "Exercise 0.1: Count the votes (5 min, ●○○○○): passed" in shown
     assert "Next: Exercise 0.2, My slice" in shown
     assert read_progress().exercises["count_votes"].best.outcome == "passed"
-    assert watch.check_changed(notebook, now) == now
+    assert watch_command.check_changed(notebook, now) == now
     assert not capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_is_left_for_later(tmp_path: Path) -> None:
     broken = tmp_path / "02_blocking_p2p.ipynb"
     broken.write_text("{")
-    assert watch.check_changed(broken, {}) == {}
+    assert watch_command.check_changed(broken, {}) == {}
 
 
 def test_only_what_changed_since_the_start_counts(notebook: Path) -> None:
     answer(notebook, RIGHT)
     os.utime(notebook, (0, 0))
     saves = Saves.since_start(notebook.parent)
-    before = watch.read_sources(notebook.name, saves.first[notebook])
+    before = watch_command.read_sources(notebook.name, saves.first[notebook])
     assert before["count_votes"] and not before["my_slice"]
-    assert watch.read_sources(notebook.name, None) == {}
+    assert watch_command.read_sources(notebook.name, None) == {}
 
 
 def test_a_save_after_the_start_counts(notebook: Path) -> None:

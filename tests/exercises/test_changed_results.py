@@ -19,7 +19,7 @@ import torch
 
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
-from helpers.checks import oracle
+from helpers.checks import right_values
 from helpers.checks.case import Measured
 from helpers.checks.case_runs import run_in_one_world
 from helpers.checks.compare import _SUM_TOLERANCES
@@ -49,7 +49,7 @@ def results(name: str) -> list[Execution]:
     answer = read_answers(path, [name])[name]
     assert isinstance(answer, Answer), answer
     # fill in what the reference returns, because otherwise no result is right and no change is detected
-    cases = oracle.draw(exercise, VISIBLE_SECRET)[: None if exercise.last is None else -1]
+    cases = right_values.draw(exercise, VISIBLE_SECRET)[: None if exercise.last is None else -1]
     groups = [list(group) for _, group in groupby(cases, key=lambda case: case.world_size)]
     worlds = Worlds(exercise, [answer.source])
     tried = []

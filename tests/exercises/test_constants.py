@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.registry import get
 
 ANSWERS = {

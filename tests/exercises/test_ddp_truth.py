@@ -6,8 +6,8 @@ import pytest
 
 from helpers.checks.execution import Execution
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.oracle import draw
 from helpers.checks.registry import get
+from helpers.checks.right_values import draw
 from helpers.ranks.launcher import launch
 from tests.exercises.wrapped import wrapped
 

@@ -17,7 +17,7 @@ import pytest
 
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
 from helpers.course.workspace import find_workspace

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
-from helpers.checks.grade import combine_verdicts, grade
+from helpers.checks.check_answer import combine_verdicts, grade
 from helpers.checks.registry import get
 
 RIGHT_WHERE_IT_DIVIDES = """

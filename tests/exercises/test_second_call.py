@@ -8,7 +8,7 @@ from helpers.answers.build import cell_number
 from helpers.answers.data import Answer, Origin
 from helpers.check_result import Outcome
 from helpers.checks.answer_file import IMPORTS
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.registry import get
 from helpers.checks.second_call import SECOND_CALL_ADVICE
 

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
-from helpers.grading.references import References
+from helpers.grading.reference_health import References
 from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.staged import StagedFiles
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from helpers.grading.answers import reference_answers, write_answers
-from helpers.grading.references import solutions_folder
+from helpers.grading.jplag_files import reference_answers, write_answers
+from helpers.grading.reference_health import solutions_folder
 from helpers.grading.reports.slugs import page_names
 from tests.grading.reports.builders import exercise, record
 

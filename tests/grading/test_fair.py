@@ -13,7 +13,7 @@ from helpers.checks import exercise
 from helpers.checks.draw import Draw, plan_draws
 from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
-from helpers.grading.references import References
+from helpers.grading.reference_health import References
 from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.submissions import Job
 from tests.grading.conftest import SOLUTIONS

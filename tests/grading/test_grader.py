@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from helpers.answers.build import Answer
-from helpers.checks import oracle
+from helpers.checks import right_values
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.reference import read_reference
+from helpers.checks.reference_source import read_reference
 from helpers.checks.registry import get
 from helpers.grading import grader as grader_module
 from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import FAULT, Grader
-from helpers.grading.judging import run_attempt
+from helpers.grading.judge_process import run_attempt
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.references import References
+from helpers.grading.reference_health import References
 from helpers.grading.sandbox.levels import Plan
 from helpers.grading.submissions import Job
 from helpers.ranks.processes import children_of
@@ -224,7 +224,7 @@ def test_a_failing_reference_costs_no_points(
 ) -> None:
     source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     broken = source + "\n\ndef average_gradients(model):\n    raise ValueError\n"
-    monkeypatch.setattr(oracle, "reference_source", lambda exercise: broken)
+    monkeypatch.setattr(right_values, "reference_source", lambda exercise: broken)
     found = averaged(grader, tmp_path, source)
     assert (found.outcome, found.out_of) == (FAULT, 0.0)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.grading.grade_options import Setting
 from helpers.grading.group_work import Group, GroupError, copy_for_members, read_groups
 from helpers.grading.names import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
-from helpers.grading.setting import Setting
 from tests.grading.reports.builders import record
 
 GROUPS = (Group("team 7", ("ann", "zed")), Group("oral exam", ("kim",)))

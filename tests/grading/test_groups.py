@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from helpers.answers.data import Answer
 from helpers.check_result import CaseRecord, Row
 from helpers.checks import mistakes
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.registry import get
 from helpers.course.cli import main

@@ -9,9 +9,9 @@ import pytest
 
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.registry import get
-from helpers.grading import judging
-from helpers.grading.doubt import Doubt
-from helpers.grading.judging import Attempt, run_attempt
+from helpers.grading import judge_process
+from helpers.grading.judge_process import Attempt, run_attempt
+from helpers.grading.machine_faults import Doubt
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.notebooks import RIGHT
 from tests.submission_files import PRELUDE
@@ -67,12 +67,12 @@ def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
 def test_a_judge_that_dies_is_the_outcome_of_its_answer(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, number: int, outcome: str
 ) -> None:
-    monkeypatch.setattr(judging, "grade", lambda *of, **more: os.kill(os.getpid(), number))
+    monkeypatch.setattr(judge_process, "grade", lambda *of, **more: os.kill(os.getpid(), number))
     found = run_plan(plan).record
     assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
 
 
 def test_a_judge_that_takes_too_long_is_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "grade", lambda *of, **more: signal.pause())
+    monkeypatch.setattr(judge_process, "grade", lambda *of, **more: signal.pause())
     found = run_plan(plan, within_s=0.2)
     assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.answers.data import Answer
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
 from helpers.checks.stopwatch import MAX_ARGUMENT_TUPLES, MAX_TIMINGS, TimingReplies

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.mistakes import read_answers_at, select_mistakes
-from helpers.checks.oracle import needs_reference
-from helpers.checks.reference import read_reference
+from helpers.checks.reference_source import read_reference
 from helpers.checks.registry import exercises
+from helpers.checks.right_values import needs_reference
 from helpers.course.workspace import find_workspace
 from helpers.grading.disclosure import choose_mistakes
 from helpers.grading.release import (
@@ -66,9 +66,10 @@ def test_a_check_works_without_solutions(bundle: Path) -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(bundle)!r}); "
         "sys.meta_path = [f for f in sys.meta_path if 'ditable' not in repr(f)]; "
-        "from helpers.checks import grade, registry; from helpers.answers.build import build_answer; "
+        "from helpers.checks import check_answer, registry; "
+        "from helpers.answers.build import build_answer; "
         "exercise = registry.get('average_gradients'); source = sys.stdin.read(); "
-        "kept = grade.grade(exercise, build_answer([source], exercise.name), str); "
+        "kept = check_answer.grade(exercise, build_answer([source], exercise.name), str); "
         "wrong = source.replace('dist.get_world_size()', '1'); assert wrong != source; "
         "lost = grade.grade(exercise, build_answer([wrong], exercise.name), str, every_case=False); "
         "print(grade.__file__, kept.outcome.value, lost.outcome.value)"
@@ -84,7 +85,7 @@ def test_a_check_works_without_solutions(bundle: Path) -> None:
         timeout=200,
     )
     assert found.stdout.split() == [
-        str(bundle / "helpers" / "checks" / "grade.py"),
+        str(bundle / "helpers" / "checks" / "check_answer.py"),
         "passed",
         "wrong",
     ], found.stderr
@@ -167,11 +168,11 @@ def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path
     assert find_differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
     manifest["files"]["helpers/checks/judge.py"] = "0" * 64
-    del manifest["files"]["helpers/checks/grade.py"]
+    del manifest["files"]["helpers/checks/check_answer.py"]
     other = tmp_path / MANIFEST
     other.write_text(json.dumps(manifest))
     assert find_differences(other, find_workspace()) == [
-        "helpers/checks/grade.py is here, and not in the bundle",
+        "helpers/checks/check_answer.py is here, and not in the bundle",
         "helpers/checks/judge.py is not as it was handed out",
     ]
 

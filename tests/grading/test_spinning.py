@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from helpers.grading.batch import grade_all, read_or_create_secret
+from helpers.grading.grade_options import Setting
 from helpers.grading.record import Record
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
-from helpers.grading.setting import Setting
 from helpers.grading.submissions import find_submissions
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.hostile.spinning import SPINNING

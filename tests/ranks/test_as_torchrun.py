@@ -21,8 +21,8 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.failures import LaunchError, RankFailed
+from helpers.ranks.launch_options import Options
 from helpers.ranks.launcher import launch, run_on_ranks
-from helpers.ranks.options import Options
 
 NOT_HERE = {
     "TORCHELASTIC_ERROR_FILE",

@@ -15,8 +15,8 @@ import pytest
 from helpers.ranks.budget import MAX_BUDGET_FACTOR, Budget, rank_pids
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
+from helpers.ranks.launch_options import Caller, Options
 from helpers.ranks.launcher import connect, launch
-from helpers.ranks.options import Caller, Options
 from helpers.ranks.process_snapshot import Times, process_times
 from helpers.ranks.world import Member, World
 

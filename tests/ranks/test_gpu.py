@@ -10,8 +10,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers.ranks.failures import Deadlock, RankFailed
+from helpers.ranks.launch_options import GPU_BACKEND
 from helpers.ranks.launcher import launch
-from helpers.ranks.options import GPU_BACKEND
 
 GPUS = torch.cuda.device_count()
 needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")

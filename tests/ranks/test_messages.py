@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.ranks.messages import Messages
+from helpers.ranks.json_messages import Messages
 
 
 @pytest.fixture

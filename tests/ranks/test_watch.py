@@ -19,11 +19,16 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from helpers.ranks.deadlock_watch import (
+    _MAX_SKIPPED,
+    DeadlockDetector,
+    _has_changed,
+    _ThreadActivity,
+)
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
 from helpers.ranks.rank_context import span
-from helpers.ranks.watch import _MAX_SKIPPED, DeadlockDetector, _has_changed, _ThreadActivity
 from helpers.trace.events import Diagnosis
 from tests.ranks.slow_programs import SLOW, STOPPED
 from tests.ranks.stuck_programs import STUCK

@@ -22,8 +22,7 @@ from helpers.checks.mistakes import known_mistakes
 from helpers.room import app as app_module
 from helpers.room.app import Room, application
 from helpers.room.board import Board
-from helpers.room.connections import Connections
-from helpers.room.messages import (
+from helpers.room.board_messages import (
     MAX_BYTES,
     MAX_EVENTS_PER_POST,
     MAX_JOIN_BYTES,
@@ -32,6 +31,7 @@ from helpers.room.messages import (
     HandEvent,
     JoinRequest,
 )
+from helpers.room.connections import Connections
 from helpers.room.store import Store
 
 CODE, KEY = "abcd2345", "k" * 32

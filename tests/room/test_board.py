@@ -9,7 +9,7 @@ import pytest
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
 from helpers.room.board import AWAY_AFTER_MIN, MAX_HANDS, Board
-from helpers.room.messages import CheckEvent, HandEvent
+from helpers.room.board_messages import CheckEvent, HandEvent
 from helpers.room.store import Learner, StoredEvent
 
 MINUTE = 60.0

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from helpers.course.workspace import find_workspace
+from helpers.room.board_messages import CheckEvent, EventBatch, JoinReply, JoinRequest
 from helpers.room.connections import MAX_WAITING, network_key
-from helpers.room.messages import CheckEvent, EventBatch, JoinReply, JoinRequest
 from helpers.room.outbox import RoomError, post
 from helpers.room.store import Store
 from tests.room.conftest import DEADLINE_S, Served, serving

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.messages import CheckEvent, HandEvent
+from helpers.room.board_messages import CheckEvent, HandEvent
 from helpers.room.store import Store, StoredEvent
 from tests.room.conftest import DEADLINE_S, Served, serving
 
@@ -186,7 +186,7 @@ def test_a_learner_who_leaves_sends_nothing_more(served: Served, kernel: Kernel)
 POSTS = """
 import sys
 from helpers.room import outbox
-from helpers.room.messages import CheckEvent, EventBatch
+from helpers.room.board_messages import CheckEvent, EventBatch
 room = outbox.joined_room()
 while True:
     event = CheckEvent(outbox.new_id(), "swap", "wrong")

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from helpers.checks.headings import headings
-from helpers.room.messages import CheckEvent, EventBatch
+from helpers.room.board_messages import CheckEvent, EventBatch
 from helpers.room.store import Store
 from tests.room.conftest import Served, serving
 

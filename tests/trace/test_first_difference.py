@@ -14,8 +14,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 from helpers.ranks.display import NoDisplay
 from helpers.ranks.failures import Deadlock, RankDied
+from helpers.ranks.launch_options import Caller, Options, Task
 from helpers.ranks.launcher import connect, execute, launch
-from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.run import RankFailure
 from helpers.ranks.world import World
 from helpers.trace.events import Trace

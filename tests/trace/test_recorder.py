@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.display import NoDisplay
+from helpers.ranks.launch_options import Caller, Options, Task
 from helpers.ranks.launcher import connect, execute, launch, run_on_ranks
-from helpers.ranks.options import Caller, Options, Task
 from helpers.ranks.rank_context import span
 from helpers.ranks.world import World
 from helpers.trace.c10d_ops import OPS

@@ -15,10 +15,10 @@ import pytest
 from helpers.ranks.failures import Deadlock, RankError, RankFailed
 from helpers.ranks.run import Run
 from helpers.trace.events import CallWait, Diagnosis, OtherWait, Trace
-from helpers.views.endings import endings
 from helpers.views.lanes import lanes_html
 from helpers.views.picture import TraceSource
 from helpers.views.player import MAX_PLAYED
+from helpers.views.rank_endings import endings
 from helpers.views.timeline import player_html, timeline
 from tests.views.builders import event, ping_pong, place, receive_first, run_of, trace_of_rows
 

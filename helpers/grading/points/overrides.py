@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.checks.headings import UnknownExercise, find_heading
-from helpers.grading.setting import CannotGrade
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.table import Row, TableError, parse_number, read_table
 from helpers.views.plain import normalize_name
 

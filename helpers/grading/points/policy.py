@@ -22,7 +22,7 @@ from helpers.checks.headings import (
     headings,
     match_notebook,
 )
-from helpers.grading.setting import CannotGrade
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.table import TableError, read_text
 from helpers.views.plain import normalize_name
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helpers.grading.cache import reporting_write_errors, write_atomically
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.platforms import IMPORT_FILES, PLATFORMS
 from helpers.grading.points.changes import Change
 from helpers.grading.reports.class_page import class_page
@@ -28,7 +29,6 @@ from helpers.grading.reports.pages import learner_page
 from helpers.grading.reports.slugs import is_page_name
 from helpers.grading.reports.standing import Course
 from helpers.grading.roster import RosterMatch
-from helpers.grading.setting import CannotGrade
 
 __all__ = [
     "github_annotations",

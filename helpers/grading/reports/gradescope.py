@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from helpers.grading.cache import write_atomically
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.points.counted import is_bonus
 from helpers.grading.points.policy import DEFAULT_POLICY, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
@@ -30,7 +31,6 @@ from helpers.grading.reports.class_page import NEEDS_ATTENTION, places_to_look
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import clip_text, finite_or_zero, line, numbered_title
-from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import NoSubmissions, find_submissions
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"

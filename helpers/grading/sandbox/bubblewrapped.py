@@ -33,9 +33,9 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.messages import Messages
+from helpers.ranks.json_messages import Messages
+from helpers.ranks.placement import ServerProcess
 from helpers.ranks.processes import children_of, kill_process, namespace_pid
-from helpers.ranks.site import ServerProcess
 
 # Timeout in seconds for a template's answer, including its first import of torch on a busy machine.
 _ANSWER_S = 120.0
@@ -61,7 +61,7 @@ DOES_NOT_STOP = (
 
 
 class BubblewrapSite:
-    """Site of one rank server in its own namespaces. See `helpers.ranks.site.Site`.
+    """Site of one rank server in its own namespaces. See `helpers.ranks.placement.Site`.
 
     slot: a number that no other grader uses at the same time. If root grades, each slot has its own user
     id.

@@ -21,8 +21,8 @@ from helpers.grading.sandbox.bubblewrap import LIBRARIES, SYSTEM_CONFIG_PATHS, p
 from helpers.grading.sandbox.guard import read_threads
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
+from helpers.ranks.placement import ServerProcess, SpawnedServer, server_program
 from helpers.ranks.scratch import remove_tree
-from helpers.ranks.site import ServerProcess, SpawnedServer, server_program
 
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
@@ -53,7 +53,7 @@ DOES_NOT_STOP = (
 
 
 class LandlockSite:
-    """Site of one rank server that can reach only a few files. See `helpers.ranks.site.Site`."""
+    """Site of one rank server that can reach only a few files. See `helpers.ranks.placement.Site`."""
 
     def __init__(self, staged: StagedFiles, limits: Limits) -> None:
         self.root = str(staged.folder)

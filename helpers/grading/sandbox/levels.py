@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from helpers.check_result import Outcome
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.batch_lock import BatchLock
@@ -19,9 +20,8 @@ from helpers.grading.sandbox.guard import Exceeded, LimitGuard
 from helpers.grading.sandbox.landlocked import LandlockSite
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import StagedFiles
-from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
-from helpers.ranks.site import LocalSite, Site
+from helpers.ranks.placement import LocalSite, Site
 
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from helpers.grading.sandbox.inside import bound_capabilities, limit_process
 from helpers.ranks import preload, server
-from helpers.ranks.messages import Messages
+from helpers.ranks.json_messages import Messages
 from helpers.ranks.processes import end_with_parent
 
 # CLONE_NEW* for mounts, host name, IPC, processes and network.

@@ -15,7 +15,7 @@ from helpers.checks.draw import Draw, plan_draws
 from helpers.checks.exercise import Exercise
 from helpers.grading.cache import Cache, current_versions
 from helpers.grading.grader import Grader
-from helpers.grading.references import References
+from helpers.grading.reference_health import References
 from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.limits import Limits
 

@@ -8,7 +8,7 @@ from enum import Enum
 import pytest
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.grade import grade
+from helpers.checks.check_answer import grade
 from helpers.checks.registry import get
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.results import record_of_results

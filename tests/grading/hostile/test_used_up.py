@@ -21,8 +21,8 @@ import pytest
 from helpers.grading.sandbox.batch_lock import BatchLock
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.grading.submissions import Job
+from helpers.ranks.launch_options import Options
 from helpers.ranks.launcher import run_on_ranks
-from helpers.ranks.options import Options
 from helpers.ranks.processes import prctl
 from tests.grading.hostile import used_up
 from tests.grading.hostile.conftest import SLOT, grader_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.reports import write_reports
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.setting import CannotGrade
 from tests.grading.reports.builders import a_class, course_of, exercise, record
 from tests.grading.reports.hostile import TEXTS
 

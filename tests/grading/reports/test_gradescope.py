@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from helpers.course.workspace import find_workspace
+from helpers.grading.grade_options import CannotGrade
 from helpers.grading.points.policy import PolicyError, read_policy
 from helpers.grading.reports import gradescope
 from helpers.grading.reports.gradescope import results_json, write_zip
-from helpers.grading.setting import CannotGrade
 from tests.grading.notebooks import write_notebook
 from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record

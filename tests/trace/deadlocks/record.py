@@ -17,7 +17,7 @@ import msgspec
 import torch
 import torch.distributed as dist
 
-from helpers.ranks import watch
+from helpers.ranks import deadlock_watch
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.launcher import launch
 from helpers.trace.diagnosis import diagnose
@@ -89,11 +89,11 @@ def record(program: Program, world_size: int, init: bool) -> Stored:
         found.append(Stored(tuple(states), trace))
         return diagnose(states, trace)
 
-    watch.diagnose = keep  # type: ignore[attr-defined]
+    deadlock_watch.diagnose = keep  # type: ignore[attr-defined]
     try:
         run = launch(program, world_size, init=init, on_failure="return", timeout=20)
     finally:
-        watch.diagnose = diagnose  # type: ignore[attr-defined]
+        deadlock_watch.diagnose = diagnose  # type: ignore[attr-defined]
     assert isinstance(run.failure, Deadlock), run.failure
     return plain_world(found[-1])
 

@@ -17,7 +17,6 @@ import torch
 from helpers.answers.build import Answer, Problem, defined_in
 from helpers.answers.data import NO_ATTEMPT
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
-from helpers.checks.answer_source import ANSWER_FILE
 from helpers.checks.case import Case
 from helpers.checks.case_runs import CaseRun, flooded_run, group_cases, run_groups, run_isolated
 from helpers.checks.counterexample import (
@@ -29,9 +28,10 @@ from helpers.checks.counterexample import (
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.fault import CheckFault
 from helpers.checks.kinds import Kind
+from helpers.checks.load_answer import ANSWER_FILE
 from helpers.checks.match_mistakes import Matches
-from helpers.checks.oracle import draw, fill_case_set
 from helpers.checks.registry import exercises
+from helpers.checks.right_values import draw, fill_case_set
 from helpers.checks.second_call import find_second_call_failure
 from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.cells import place_of

@@ -30,13 +30,13 @@ import msgspec
 
 from helpers.answers.build import Answer
 from helpers.check_result import CheckResult, Outcome
+from helpers.checks.check_answer import grade
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.grade import grade
 from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.match_mistakes import Matches
 from helpers.checks.pass_all import pass_all
 from helpers.grading.cells import cell_mark
-from helpers.grading.doubt import Doubt, doubt_about
+from helpers.grading.machine_faults import Doubt, doubt_about
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.results import failed_record, record_of_results
 from helpers.ranks.connection import Connection

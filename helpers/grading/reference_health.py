@@ -12,17 +12,17 @@ from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.check_answer import grade, use_one_thread
 from helpers.checks.exercise import Exercise
 from helpers.checks.fault import CheckFault
-from helpers.checks.grade import grade, use_one_thread
-from helpers.checks.oracle import (
+from helpers.checks.registry import exercises
+from helpers.checks.right_values import (
     CaseSet,
     case_sets_of,
     missing_sets,
     needs_reference,
     run_reference,
 )
-from helpers.checks.registry import exercises
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerExited
 from helpers.ranks.failures import LaunchError

@@ -1,6 +1,6 @@
 """Decide whether something other than the answer may have caused its outcome.
 
-`judging` asks, because it knows the runs. `grader` acts on it: it runs the answer again alone, runs the
+`judge_process` asks, because it knows the runs. `grader` acts on it: it runs the answer again alone, runs the
 reference solution, or does not cache the record.
 """
 

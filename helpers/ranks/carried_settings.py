@@ -4,7 +4,7 @@ Under mp.spawn and torchrun the module level of a script runs on every rank, so 
 ranks have not run the cells. So the launching process reads what may have been set (`read_settings`), and
 each rank sets what differs (`apply_settings`):
 
-    SETTINGS          one entry for each kind, in `setting_kinds`
+    SETTINGS          one entry for each kind, in `process_settings`
     names of modules  `module.NAME = value` in a cell: the name's present value
     random numbers    if a cell has seeded them: ranks continue from the kernel's state
 
@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks import own_modules
+from helpers.ranks.process_settings import SETTINGS, UNSENT_CALLS, loaded_torch
 from helpers.ranks.seeds import seeded_states, set_states
-from helpers.ranks.setting_kinds import SETTINGS, UNSENT_CALLS, loaded_torch
 
 _MISSING = object()
 

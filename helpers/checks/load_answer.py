@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 ANSWER_FILE = "<answer>"
-"""Python's file name for an answer's source. `grade.py` maps its lines to the learner's notebook."""
+"""Python's file name for an answer's source. `check_answer.py` maps its lines to the learner's notebook."""
 
 
 def build(source: str, name: str) -> Any:

@@ -12,9 +12,9 @@ from pathlib import Path
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.data import NO_ATTEMPT
 from helpers.answers.reader import UnreadableNotebook
+from helpers.checks.check_answer import grade
 from helpers.checks.check_notebook import find_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.grade import grade
 from helpers.checks.listeners import tell_listeners
 from helpers.course.saves import Saves
 from helpers.ranks.launcher import disconnect

@@ -1,6 +1,7 @@
 """The process-wide settings that cells may change and ranks take over, with functions to read and set each.
 
-`settings` carries them from the cells to the ranks. `clean_settings` resets them for the time of a check.
+`carried_settings` carries them from the cells to the ranks. `clean_settings` resets them for the time of a
+check.
 """
 
 from __future__ import annotations
