@@ -5,20 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from helpers.explorers.form import Control, choice, steps
-from helpers.views.plain import short_bytes
 
 _NETWORKS = {
     "10 µs, 50 GB/s": (10e-6, 50e9),
     "20 µs, 10 GB/s": (20e-6, 10e9),
     "50 µs, 1 GB/s": (50e-6, 1e9),
 }
+
+
+def _label(nbytes: int) -> str:
+    """Write a size with three digits, so that a quarter of it, as 262 kB of 1.05 MB, agrees with it."""
+    exponent = (len(str(nbytes)) - 1) // 3
+    return f"{float(f'{nbytes / 1000**exponent:.3g}'):g} {('B', 'kB', 'MB', 'GB')[exponent]}"
+
+
 TITLE = "Ring and tree, round by round"
 CONTROLS: tuple[Control, ...] = (
     choice("algorithm", "algorithm", ("ring", "tree")),
     choice("network", "α and 1/β", tuple(_NETWORKS)),
     steps("ranks", "ranks p", range(2, 9)),
-    steps("rounds_shown", "rounds shown", range(1, 15)),
-    Control("nbytes", "bytes n", {short_bytes(4**k): 4**k for k in range(3, 16)}),
+    steps("rounds_shown", "most rounds shown", range(1, 15)),
+    Control("nbytes", "bytes n", {_label(4**k): 4**k for k in range(3, 16)}),
 )
 START_SETTING = {
     "algorithm": "ring",

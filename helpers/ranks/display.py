@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.cells import ipython
-from helpers.ranks.run import RunningRanks, StoppedRanks
+from helpers.ranks.run import FailedRun, RunningRanks, StoppedRanks
 
 if TYPE_CHECKING:
     from helpers.ranks.deadlock_watch import DeadlockDetector
@@ -99,7 +99,7 @@ class Display(NoDisplay):
         if any(run.output):
             from IPython.display import display
 
-            display(run)
+            display(FailedRun(run))
 
     def show_at_end(self, run: Run) -> None:
         self.clear()

@@ -107,5 +107,12 @@ class RunningRanks:
     checked: str = ""
 
 
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that is shown just above its failure, which is raised and so has the words."""
+
+    run: Run
+
+
 class StoppedRanks(RunningRanks):
     """The ranks of a launch at the moment when the reader stopped it."""

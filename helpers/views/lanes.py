@@ -17,7 +17,7 @@ from helpers.ranks.failures import (
     RankTimeout,
     describe_wait,
 )
-from helpers.ranks.run import RankFailure, Run, RunningRanks, StoppedRanks
+from helpers.ranks.run import FailedRun, RankFailure, Run, RunningRanks, StoppedRanks
 from helpers.trace.events import Wait
 from helpers.views.by_host import first_ranks
 from helpers.views.html_boxes import GREY, RED, border_left, div, muted
@@ -77,7 +77,17 @@ def _marks(failure: RankFailure | None) -> dict[int, str]:
     return {}
 
 
-def lanes_text(run: Run) -> str:
+def lanes_failed_text(shown: FailedRun) -> str:
+    """Write a run without its failure as text."""
+    return lanes_text(shown.run, with_failure=False)
+
+
+def lanes_failed_html(shown: FailedRun) -> str:
+    """Draw a run without its failure."""
+    return lanes_html(shown.run, with_failure=False)
+
+
+def lanes_text(run: Run, *, with_failure: bool = True) -> str:
     """Write the lanes as text, which is reproducible if the ranks' own output is."""
     lanes = lanes_of(run)
     if run.failure is None and all(_has_no_content(lane) for lane in lanes):
@@ -85,7 +95,7 @@ def lanes_text(run: Run) -> str:
     width = len(str(max((lane.rank for lane in lanes), default=0)))
     texts = [_lane_text(lane, f"rank {lane.rank:>{width}}") for lane in lanes]
     parts = _under_hosts_text(texts, run.hosts)
-    if run.failure is not None:
+    if run.failure is not None and with_failure:
         parts += [
             f"{type(run.failure).__name__}: {text}" if not index else text
             for index, text in enumerate(_failure_lines(run.failure))
@@ -121,7 +131,7 @@ def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
     return split_lines(str(failure), max_lines=_FAILURE_LINES)
 
 
-def lanes_html(run: Run) -> str:
+def lanes_html(run: Run, *, with_failure: bool = True) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
     If ranks were left waiting, a live page shows the run below the failure: which rank waits for which, and
@@ -133,7 +143,7 @@ def lanes_html(run: Run) -> str:
     )
     if run.failure is None and all(_has_no_content(lane) for lane in lanes):
         return _box_html(muted(_no_output_text(len(lanes), run.hosts)) + notes)
-    banner = "" if run.failure is None else _banner(run.failure)
+    banner = _banner(run.failure) if run.failure is not None and with_failure else ""
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     ends = [_lane_html(replace(lane, lines=(), value=None)) for lane in lanes]
     player = player_html(run, unplayed=_stack_rows(ends, run.hosts)) if stuck else ""

@@ -21,6 +21,7 @@ export default function show(el, run) {
   el.classList.add("rr-page");
   const still = make("div", { class: "rr-still" });  // on paper
   still.append(...el.childNodes);
+  still.lastElementChild.remove();  // it says how to play
   const shadow = el.attachShadow({ mode: "open" });  // the page's styles for HTML stay outside
   player(shadow, run, svg);
   shadow.querySelector(".rr-player").prepend(still);

@@ -11,9 +11,11 @@ from typing import Any
 
 from helpers.check_result import CheckResult
 from helpers.jobs.run import MpiRun, TorchrunRun
-from helpers.ranks.run import Run, RunningRanks, StoppedRanks
+from helpers.ranks.run import FailedRun, Run, RunningRanks, StoppedRanks
 from helpers.views.job_lanes import agents_html, agents_text, mpi_html, mpi_text
 from helpers.views.lanes import (
+    lanes_failed_html,
+    lanes_failed_text,
     lanes_html,
     lanes_live_html,
     lanes_live_text,
@@ -25,6 +27,7 @@ from helpers.views.verdict import verdict_html, verdict_text
 
 _VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Run: (lanes_text, lanes_html),
+    FailedRun: (lanes_failed_text, lanes_failed_html),
     RunningRanks: (lanes_live_text, lanes_live_html),
     StoppedRanks: (lanes_stopped_text, lanes_stopped_html),
     TorchrunRun: (agents_text, agents_html),

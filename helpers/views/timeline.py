@@ -19,6 +19,7 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Message, Trace
 from helpers.views.by_host import first_ranks, host_lines
 from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
+from helpers.views.html_boxes import muted
 from helpers.views.live import live_page, widgets_can_live
 from helpers.views.palette import COLLECTIVE, FAILURE, KINDS, SEND, WAIT, Look, look_of
 from helpers.views.picture import Picture, TraceSource, find_trace
@@ -132,6 +133,13 @@ def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -
     )
 
 
+STILL_WORDS = (
+    "This is a still picture. To play it in JupyterLab, run the cell again, or choose Trust Notebook in "
+    "View → Activate Command Palette."
+)
+"""Below a picture whose script a page has removed, for example because the notebook is not trusted."""
+
+
 def _timeline(
     what: TraceSource, title: str | None = None
 ) -> tuple[Drawing, str, Callable[..., str]]:
@@ -157,7 +165,7 @@ def _timeline(
         # the page plays the image that it contains, unless the run has more calls than the image shows
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
-        return live_page(PLAYER_SCRIPT, data, image + unplayed)
+        return live_page(PLAYER_SCRIPT, data, image + unplayed + muted(STILL_WORDS))
 
     return still, text, live
 

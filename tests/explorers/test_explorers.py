@@ -161,3 +161,9 @@ def test_each_control_reaches_the_cost_model(change: dict[str, object], part: st
     text = text_of(module, module.START_SETTING | change)
     assert part in text
     assert text != text_of(module, module.START_SETTING)
+
+
+def test_sizes_of_messages_agree() -> None:
+    (sizes,) = (control for control in algorithms.CONTROLS if control.name == "nbytes")
+    words = {value: label for label, value in sizes.options.items()}
+    assert words[4**10] == "1.05 MB" and words[4**9] == "262 kB" and words[64] == "64 B"

@@ -55,7 +55,7 @@ def test_prints_of_a_run_between_cells_are_not_shown_under_the_next(kernel: Kern
 def test_shows_what_ranks_printed_before_a_failure(kernel: Kernel) -> None:
     cell = kernel.run("def f(rank, n):\n    print('so far')\n    1 // rank\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "rank 0 raised ZeroDivisionError" in cell.message
-    assert "rank 0 | so far" in cell.text
+    assert "rank 0 | so far" in cell.text and "ZeroDivisionError" not in cell.text
     assert "line 3" in cell.message and "site-packages" not in cell.message
 
 

@@ -19,7 +19,7 @@ from helpers.views.lanes import lanes_html
 from helpers.views.picture import TraceSource
 from helpers.views.player import MAX_PLAYED
 from helpers.views.rank_endings import endings
-from helpers.views.timeline import player_html, timeline
+from helpers.views.timeline import STILL_WORDS, player_html, timeline
 from tests.views.builders import event, ping_pong, place, receive_first, run_of, trace_of_rows
 
 
@@ -177,3 +177,7 @@ def test_a_picture_plays_only_where_a_page_is_live(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("helpers.views.picture.widgets_can_live", lambda: False)
     assert set(picture._repr_mimebundle_()[0]) == {"image/png"}
     assert picture.html().startswith('<img src="data:image/png;base64,')
+
+
+def test_a_still_picture_says_how_to_play() -> None:
+    assert STILL_WORDS in player_html(stuck()).partition("<script")[0]
