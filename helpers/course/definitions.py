@@ -1,4 +1,4 @@
-"""Say after a check that the notebook defines the answer several times: graders take the last definition."""
+"""Add a note to a check if the notebook defines the answer several times: graders take the last definition."""
 
 from __future__ import annotations
 
