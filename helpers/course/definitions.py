@@ -1,4 +1,4 @@
-"""Add a note to a check if the notebook defines the answer several times: graders take the last definition."""
+"""Add a note to a check if the notebook defines the answer several times: graders take the last one."""
 
 from __future__ import annotations
 
