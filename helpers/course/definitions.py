@@ -1,4 +1,4 @@
-"""Say after a check that the notebook defines the answer several times: graders take the last definition."""
+"""Add a note to a check of an answer that the notebook defines several times, as `course check` does."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks.own_modules import is_learner_object
-from helpers.views.plain import join_words
 
 _DEFINING_OPS = {"STORE_NAME", "STORE_GLOBAL"}
 _READING_OPS = {"LOAD_NAME", "LOAD_GLOBAL"}
@@ -81,9 +80,8 @@ def advice_for_name(
         again = (
             "Run that cell again." if len(cells) == 1 else "Run these cells again, in this order."
         )
-        ways.append(
-            f"`{name}` was defined in {join_words(cells)}, on ranks that have been terminated. {again}"
-        )
+        where = " and ".join(filter(None, (", ".join(cells[:-1]), cells[-1])))
+        ways.append(f"`{name}` was defined in {where}, on ranks that have been terminated. {again}")
     if name in kernel:
         ways.append(_advice_for_name_of_kernel(name, kernel[name], line))
     return "\n".join(ways)

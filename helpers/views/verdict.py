@@ -10,7 +10,7 @@ from collections import Counter
 from html import escape
 
 from helpers.check_result import CaseVerdict, CheckResult, Outcome, Row
-from helpers.ranks.cells import in_kernel
+from helpers.views.live import widgets_can_live
 from helpers.views.palette import RIGHT, WRONG
 from helpers.views.plain import clean, clip, code_to_html, join_words, plural
 from helpers.views.timeline import player_html
@@ -178,9 +178,10 @@ def _case_text(case: CaseVerdict) -> list[str]:
 
 def _advice(case: CaseVerdict, played: bool = False) -> str:
     """Return where to look first, and how to draw a deadlock if it is not drawn already."""
-    is_drawn = played or not in_kernel()  # a terminal has no pictures
-    if case.advice or case.outcome is not Outcome.DEADLOCKED or is_drawn:
+    if case.advice or case.outcome is not Outcome.DEADLOCKED or played:
         return case.advice
+    if not widgets_can_live():  # a terminal draws nothing
+        return ""
     return "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
 
 
