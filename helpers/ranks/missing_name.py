@@ -80,9 +80,8 @@ def advice_for_name(
         again = (
             "Run that cell again." if len(cells) == 1 else "Run these cells again, in this order."
         )
-        ways.append(
-            f"`{name}` was defined in {' and '.join(cells)}, on ranks that have been terminated. {again}"
-        )
+        where = " and ".join(filter(None, (", ".join(cells[:-1]), cells[-1])))
+        ways.append(f"`{name}` was defined in {where}, on ranks that have been terminated. {again}")
     if name in kernel:
         ways.append(_advice_for_name_of_kernel(name, kernel[name], line))
     return "\n".join(ways)

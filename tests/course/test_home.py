@@ -81,7 +81,7 @@ def test_a_learner_continues_at_the_last_place() -> None:
         started = started.with_score(exercise.name, FULL)
     # the path does not contain notebook 01
     assert stop(started) == ("ddp", "02")
-    # a hint is not work on another path, but a check is
+    # a hint of another path changes nothing, but a check does
     hinted = started.with_hint("repair_mismatch", 1)
     assert stop(hinted) == ("ddp", "02")
     assert stop(hinted.with_score("repair_mismatch", LATER)) == ("hang", "06")

@@ -71,8 +71,8 @@ def test_a_check_works_without_solutions(bundle: Path) -> None:
         "exercise = registry.get('average_gradients'); source = sys.stdin.read(); "
         "kept = check_answer.grade(exercise, build_answer([source], exercise.name), str); "
         "wrong = source.replace('dist.get_world_size()', '1'); assert wrong != source; "
-        "lost = grade.grade(exercise, build_answer([wrong], exercise.name), str, every_case=False); "
-        "print(grade.__file__, kept.outcome.value, lost.outcome.value)"
+        "lost = check_answer.grade(exercise, build_answer([wrong], exercise.name), str, every_case=False); "
+        "print(check_answer.__file__, kept.outcome.value, lost.outcome.value)"
     )
     found = subprocess.run(
         [sys.executable, "-c", program],

@@ -80,3 +80,11 @@ def test_lists_equal_cases_once() -> None:
     cases = (CaseVerdict(label="2 ranks, 1, 0 batches", outcome=Outcome.WRONG),) * 3
     text = verdict_text(CheckResult("f", "F", Outcome.WRONG, cases))
     assert "wrong          2 ranks, 1, 0 batches (3 times)" in text
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_only_notebooks_offer_a_graph(monkeypatch: pytest.MonkeyPatch, is_live: bool) -> None:
+    monkeypatch.setattr("helpers.views.verdict.in_kernel", lambda: is_live)
+    case = CaseVerdict("a case", Outcome.DEADLOCKED)
+    told = verdict_text(CheckResult("f", "F", Outcome.DEADLOCKED, (case,)))
+    assert ("wait_graph(result.run)" in told) is is_live

@@ -6,10 +6,11 @@ the answer to an exercise of its own, and look at the effect.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
@@ -81,4 +82,4 @@ def graded(grader: Grader, folder: Path, *cells: str, notebook: str = NOTEBOOK) 
 
 def text_of(record: ExerciseRecord) -> str:
     """Return all that a record says, to look for what must, or must not, be in it."""
-    return json.dumps([record.message, record.flags, [vars(case) for case in record.cases]])
+    return msgspec.json.encode([record.message, record.flags, record.cases]).decode()
