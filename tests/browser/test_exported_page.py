@@ -38,6 +38,7 @@ def exported(theme: str) -> str:
     return str(body)
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_two_runs_play_each_by_itself(

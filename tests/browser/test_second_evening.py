@@ -107,6 +107,7 @@ SCALE = (
 LESS = "part => part.scrollWidth - part.clientWidth"
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_half_a_page_stays_readable(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None
@@ -133,6 +134,7 @@ def test_half_a_page_stays_readable(
     assert table.evaluate(LESS) <= 0
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_saves_an_answer_that_passes(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None

@@ -70,6 +70,7 @@ def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
         assert "static/save.js" in text  # the extension that saves passed answers
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("options", [ENABLED, LOOK])
 def test_the_environments_programs_come_first_in_kernels_and_terminals(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]

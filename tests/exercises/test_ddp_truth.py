@@ -15,6 +15,7 @@ from tests.exercises.wrapped import wrapped
 pytestmark = pytest.mark.usefixtures("preloaded")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["HookedDDP", "BucketedDDP"])
 def test_torchs_own_wrapper_is_right_on_every_rank(name: str) -> None:
     for case in draw(get(name), VISIBLE_SECRET)[::4]:

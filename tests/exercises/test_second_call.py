@@ -44,6 +44,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src, done=[]):
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "program", "outcome"),
     [

@@ -83,6 +83,7 @@ def test_reports_are_about_the_copy_that_counts(tmp_path: Path) -> None:
     assert len((out / "log.jsonl").read_text().splitlines()) == 4
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "what", ["no folder", "empty", "out is a file", "out within", "roster", "policy", "sandbox"]
 )

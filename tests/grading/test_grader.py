@@ -184,6 +184,7 @@ def test_a_grader_that_is_killed_loses_no_exercise_that_was_tried(
     assert (found["ping_pong"], found["token_ring"]) == (("passed", True), ("wrong", False))
 
 
+@pytest.mark.extended
 def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, HANGS))
     assert (exercise.outcome, exercise.points) == ("deadlocked", 0.0)
@@ -239,6 +240,7 @@ def test_a_file_that_is_not_a_notebook_is_reported_in_one_line(
     assert record.message.startswith("x.ipynb is cut off")
 
 
+@pytest.mark.extended
 def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_path: Path) -> None:
     sly = RIGHT.replace("    if rank > 1", "    from helpers.checks import driver\n    if rank > 1")
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
@@ -285,6 +287,7 @@ def test_an_endless_loop_is_not_tried_again_alone_and_waiting_is_announced(
 REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: True\n"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "title"),
     [

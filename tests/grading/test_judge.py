@@ -43,6 +43,7 @@ def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_o
     assert any(hidden) and not all(hidden)
 
 
+@pytest.mark.extended
 def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
     plan: Plan,
 ) -> None:

@@ -73,6 +73,7 @@ def searching(name: str, secret: str) -> str:
     return SEARCH.format(wanted=wanted, name=name, planted=PLANTED)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_truth_is_not_in_the_process_that_measures(name: str) -> None:
     source = searching(name, "visible")

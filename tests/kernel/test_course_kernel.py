@@ -96,6 +96,7 @@ def test_another_server_is_started_where_the_first_was_ended() -> None:
         kernel.close()
 
 
+@pytest.mark.extended
 def test_killed_with_live_ranks_it_leaves_nothing_and_restarts() -> None:
     kernel = make()
     try:

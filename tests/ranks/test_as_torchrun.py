@@ -31,6 +31,7 @@ NOT_HERE = {
 }
 
 
+@pytest.mark.extended
 def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

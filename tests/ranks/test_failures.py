@@ -205,6 +205,7 @@ def test_a_frame_without_a_line_number_does_not_end_the_run() -> None:
     assert launch(count, 2).values == [0, 1]
 
 
+@pytest.mark.extended
 def test_an_endless_loop_uses_up_the_budget() -> None:
     def loop(rank: int, world_size: int) -> None:
         while rank == 1:

@@ -104,6 +104,7 @@ def test_a_file_that_is_no_room_is_named(tmp_path: Path, content: bytes | None) 
     assert found.returncode == 1 and str(file) in found.stderr and "Traceback" not in found.stderr
 
 
+@pytest.mark.extended
 def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "room.sqlite3"
     ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)

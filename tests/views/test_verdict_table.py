@@ -85,6 +85,6 @@ def test_lists_equal_cases_once() -> None:
 @pytest.mark.parametrize("is_live", [True, False])
 def test_only_notebooks_offer_a_graph(monkeypatch: pytest.MonkeyPatch, is_live: bool) -> None:
     monkeypatch.setattr("helpers.views.verdict.in_kernel", lambda: is_live)
-    case = CaseVerdict("a case", Outcome.DEADLOCKED)
+    case = CaseVerdict(label="a case", outcome=Outcome.DEADLOCKED)
     told = verdict_text(CheckResult("f", "F", Outcome.DEADLOCKED, (case,)))
     assert ("wait_graph(result.run)" in told) is is_live

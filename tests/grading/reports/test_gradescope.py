@@ -154,6 +154,7 @@ def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.extended
 def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     notebook = "00_start_here.ipynb"
     shutil.copy(find_workspace().solutions / notebook, autograder / "submission" / notebook)
