@@ -521,7 +521,7 @@ const STYLE = `
 .rr-cell { font-size: 12px; color: var(--rr-quiet); padding: 3px 0; }
 .rr-line { display: flex; gap: 10px; padding: 2px 8px 2px 6px; border-left: 3px solid transparent; border-radius: 0 6px 6px 0; }
 .rr-line.rr-at { border-left-color: var(--rr-accent); background: var(--rr-soft); }
-.rr-line code { flex: 1 1 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: break-word; padding-left: 2ch; text-indent: -2ch; }
+.rr-line code { flex: 1 1 0; min-width: 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: break-word; padding-left: 2ch; text-indent: -2ch; }
 .rr-number { min-width: 1.8em; text-align: right; color: var(--rr-quiet); font-variant-numeric: tabular-nums; }
 .rr-marks { font-weight: 600; font-size: 12px; color: color-mix(in srgb, var(--rr-accent) 78%, var(--rr-ink)); white-space: nowrap; }
 .rr-note { flex: 1 1 100%; margin: 0; color: var(--rr-quiet); }
