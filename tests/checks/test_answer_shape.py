@@ -59,7 +59,7 @@ RETURNED_CALLS = {
 
 
 @pytest.mark.parametrize("call", RETURNED_CALLS)
-def test_sees_that_a_calls_result_is_returned(call: str) -> None:
+def test_recognizes_a_returned_call(call: str) -> None:
     assert shape_of(f"def f(a):\n    {RETURNED_CALLS[call]}\n", "f").returned_call == call
 
 

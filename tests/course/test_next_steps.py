@@ -58,7 +58,7 @@ def test_a_notebook_on_no_short_path_says_that_it_is_a_reference_work() -> None:
     assert "reference work" not in repr(next_steps("02"))
 
 
-def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
+def test_pass_names_next_notebook() -> None:
     assert next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
 
 
@@ -73,14 +73,14 @@ def test_a_pass_leads_to_the_next_notebook_of_the_path() -> None:
         ("muon_step", "the next notebook of your path", "## Next"),
     ],
 )
-def test_a_pass_links_to_the_cell_of_the_next_step(name: str, next_step: str, cell: str) -> None:
+def test_pass_links_to_next_cell(name: str, next_step: str, cell: str) -> None:
     words, link = next_part(name)
     notebook, _, where = link.partition(".ipynb#cell-id=")
     (found,) = (each for each in cells_of(notebook) if each["id"] == where)
     assert words.startswith(next_step) and source_of(found).startswith(cell)
 
 
-def test_a_pass_without_the_notebooks_file_still_says_what_is_next(
+def test_missing_notebook_keeps_next_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("helpers.course.workspace.cells_of", lambda notebook: [])

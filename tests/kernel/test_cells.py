@@ -199,7 +199,7 @@ def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) 
     assert says in cell.message and "%%ranks 2 --send mine" in cell.message
 
 
-def test_all_cells_of_a_lost_name_are_listed(kernel: Kernel) -> None:
+def test_lists_cells_of_lost_names(kernel: Kernel) -> None:
     first = kernel.run("%%ranks 2\ntotal = 1")
     kernel.run("%%ranks 2\nother = 1\nprint(other)")
     second = kernel.run("%%ranks 2\ntotal += 1")

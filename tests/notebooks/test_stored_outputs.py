@@ -74,7 +74,7 @@ def without_needless_excuses(notebook: Notebook) -> Notebook:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @each_solved
-def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path, forking_python: str) -> None:
+def test_second_run_gives_stored_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
     copy = tmp_path / path.name
     write_notebook(copy, without_needless_excuses(read_solved(path)))
     is_new = path.name.startswith(IN_NEW_INTERPRETERS)

@@ -179,5 +179,5 @@ def test_a_picture_plays_only_where_a_page_is_live(monkeypatch: pytest.MonkeyPat
     assert picture.html().startswith('<img src="data:image/png;base64,')
 
 
-def test_a_still_picture_says_how_to_play() -> None:
+def test_still_picture_explains_playing() -> None:
     assert STILL_WORDS in player_html(stuck()).partition("<script")[0]
