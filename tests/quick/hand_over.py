@@ -35,6 +35,8 @@ def main() -> None:
         "fds": fds,
         "session": os.getsid(0) == os.getpid(),
     }
+    # A signal may arrive as soon as the fork runs, before this process knows to whom to pass it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as template:
         template.connect(path)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
@@ -42,6 +44,7 @@ def main() -> None:
         pid = json.loads(template.recv(1000))["pid"]
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: os.kill(pid, number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         for fd in fds:  # who reads a pipe sees its end when the fork has closed it
             os.close(fd)
         said = template.recv(1000)
