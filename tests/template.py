@@ -99,6 +99,7 @@ def main(path: str, python: str) -> None:
     for name in _LIBRARIES:
         importlib.import_module(name)
     sys.executable = python
+    psutil.Process.children = _children_of_fork  # type: ignore[method-assign]
     assert len(os.listdir("/proc/self/task")) == 1, "of all threads a fork copies only one"
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -138,10 +139,22 @@ def main(path: str, python: str) -> None:
     os._exit(0)
 
 
+_children = psutil.Process.children
+
+
+def _children_of_fork(self: psutil.Process, recursive: bool = False) -> list[psutil.Process]:
+    """Return a process's children. Those of a process that waits for its fork are the fork's."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        name, _, pid = self.name().partition("-")
+        if name == "fork" and pid.isdecimal():
+            return _children(psutil.Process(int(pid)), recursive)
+    return _children(self, recursive)
+
+
 def _end_tree(pid: int) -> None:
     """End a fork and what it has started: who ended the process that waits for it saw none of these."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        for each in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+        for each in [psutil.Process(pid), *_children(psutil.Process(pid), recursive=True)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
 

@@ -66,7 +66,9 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 7), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 7), (signal.SIGKILL, -9), (signal.SIGABRT, -6)]
+)
 def test_a_signal_reaches_what_was_forked(number: int, code: int, forking_python: str) -> None:
     with subprocess.Popen([forking_python, "-c", WAITS], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -96,3 +98,18 @@ def test_forks_share_nothing_that_is_random(forking_python: str) -> None:
     draw = "import random, numpy; print(random.random(), numpy.random.rand())"
     drawn = {run(forking_python, "-c", draw).stdout for _ in range(2)}
     assert len(drawn) == 2
+
+
+LISTS_CHILDREN = f"""
+import psutil, subprocess, sys
+with subprocess.Popen([sys.executable, "-c", {STARTS!r}], stdout=subprocess.PIPE) as process:
+    grandchild = int(process.stdout.readline())
+    (child,) = psutil.Process(process.pid).children()
+    child.kill()
+    print(psutil.Process(grandchild).wait({DEADLINE_S}))
+"""
+
+
+def test_a_waiting_process_has_its_forks_children(forking_python: str) -> None:
+    done = run(forking_python, "-c", LISTS_CHILDREN)
+    assert done.stdout == "None\n", done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,6 @@ from tests.notebooks.solved import (
 )
 
 DEADLINE_S = 300
-IN_NEW_INTERPRETERS = ("18", "19")
-"""Notebooks that look for workers among the child processes of torchrun."""
 EXCUSE = "nbval-ignore-output"
 """A tag by which nbval does not compare what a cell gave."""
 MAX_EXCUSES = 2
@@ -77,8 +74,7 @@ def without_needless_excuses(notebook: Notebook) -> Notebook:
 def test_second_run_gives_stored_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
     copy = tmp_path / path.name
     write_notebook(copy, without_needless_excuses(read_solved(path)))
-    is_new = path.name.startswith(IN_NEW_INTERPRETERS)
-    done = nbval(copy, sys.executable if is_new else forking_python)
+    done = nbval(copy, forking_python)
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
     count = len(code_cells(read_notebook(path)))
     assert f"{count} passed" in done.stdout

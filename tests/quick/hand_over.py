@@ -12,7 +12,14 @@ import signal
 import socket
 import sys
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+PASSED_ON = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGABRT,
+)
 OPTIONS = ("-P", "-u", "-B")
 
 
@@ -22,7 +29,8 @@ def main() -> None:
     is_option = first.startswith("-") and first not in {"-c", "-m"}
     # What multiprocessing and mpiexec have started they look at as at children.
     is_child = first == "-c" and more[0].startswith("from multiprocessing")
-    if is_option or is_child or "PMI_RANK" in os.environ:
+    # The whole stacks of programs with a DEBUG_PORT are printed in 18: those of forks begin in template.py.
+    if is_option or is_child or {"PMI_RANK", "DEBUG_PORT"} & set(os.environ):
         os.execv(sys.executable, [sys.executable, *words])
     fds = [int(name) for name in os.listdir("/proc/self/fd")]
     fds = [
@@ -42,6 +50,8 @@ def main() -> None:
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
         template.sendmsg([json.dumps(request).encode()], [rights])
         pid = json.loads(template.recv(1000))["pid"]
+        with open("/proc/self/comm", "w") as comm:  # read by template.py: children of this process
+            comm.write(f"fork-{pid}")
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: os.kill(pid, number))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
