@@ -27,6 +27,9 @@ from helpers.ranks.run import Run
 VISIBLE_SECRET = "visible"
 """Used in place of the grader's secret to seed the cases that everybody may see."""
 
+_FIRST_WITH_WRAPPERS = "09"
+"""The first notebook on DDP. Nearly all later ones use a wrapper of torch."""
+
 
 @dataclass(frozen=True)
 class Exercise:
@@ -85,6 +88,11 @@ class Exercise:
         # comes first.
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
+
+    @property
+    def needs_wrappers(self) -> bool:
+        """Return whether its notebook uses DDP, FSDP, DTensor or the like, whose import takes seconds."""
+        return self.notebook >= _FIRST_WITH_WRAPPERS
 
     @cached_property
     def may_share_world(self) -> bool:

@@ -332,7 +332,7 @@ class Grader:
             for _ in range(_MAX_LOST):
                 began = time.monotonic()
                 try:
-                    with Sandbox(self.plan, self.slot, exercise.notebook >= "09") as sandbox:
+                    with Sandbox(self.plan, self.slot, exercise.needs_wrappers) as sandbox:
                         sandbox.end_after(budget.wall_s, budget.cpu_s)
                         parts = exercise, answer, self.secret, sandbox.connection, budget.wall_s
                         found = run_attempt(*parts, self.pictures, in_shared_worlds)

@@ -212,7 +212,7 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Behavior:
     with (
         suppress(LaunchError, ServerExited, OSError),
         plan.lock.hold_shared(),
-        Sandbox(plan, preload=exercise.notebook >= "09") as sandbox,
+        Sandbox(plan, preload=exercise.needs_wrappers) as sandbox,
     ):
         sandbox.end_after(_ANSWER_S, _ANSWER_CPU_S)
         worlds = Worlds(exercise, [source], connection=sandbox.connection)

@@ -55,11 +55,10 @@ class References:
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
             return True
         try:
-            late = exercise.notebook >= "09"
             with (
                 # does not wait for a grader that runs alone: if one does, it is this one
                 self.plan.lock.hold_shared(),
-                Sandbox(self.plan, self.slot, preload=late) as sandbox,
+                Sandbox(self.plan, self.slot, preload=exercise.needs_wrappers) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
         except (
@@ -81,11 +80,10 @@ class References:
         """
         if not (needed := _missing_sets(exercise, secrets, advice)):
             return
-        late = exercise.notebook >= "09"
         with (
             suppress(CheckFault, LaunchError, ServerExited),
             use_one_thread(),
-            Sandbox(self.plan, self.slot, preload=late) as sandbox,
+            Sandbox(self.plan, self.slot, preload=exercise.needs_wrappers) as sandbox,
         ):
             run_reference(exercise, needed, sandbox.connection)
 

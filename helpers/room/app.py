@@ -54,6 +54,7 @@ from helpers.room.connections import Connections, network_key
 from helpers.room.learner import WHAT_IS_SENT
 from helpers.room.pages import PAGE_FOLDER, render_page
 from helpers.room.store import CODE, Learner, Store, TooManyEvents, token_digest
+from helpers.views.page_style import PAGE_STYLE
 
 MAX_LEARNERS = 2_000
 MAX_JOINS_PER_MINUTE = 200
@@ -82,7 +83,6 @@ _PAGE_POLICY = (
 _PLAYER_POLICY = _BASE_POLICY + (
     "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
-STYLE_FILE = PAGE_FOLDER.parents[1] / "grading" / "reports" / "templates" / "style.css"
 
 FindLogin = Callable[[str], Awaitable[str]]
 """Returns the login of a user's token, or "" if JupyterHub does not know it."""
@@ -301,7 +301,7 @@ class _Service:
         )
 
     async def send_style(self, request: Request) -> Response:
-        return Response(STYLE_FILE.read_bytes(), media_type="text/css")
+        return Response(PAGE_STYLE.read_bytes(), media_type="text/css")
 
     async def send_asset(self, request: Request) -> Response:
         kind = {"css": "text/css", "js": "text/javascript"}.get(request.path_params["kind"])

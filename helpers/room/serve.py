@@ -17,7 +17,7 @@ import uvicorn
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.app import STYLE_FILE, Room, application, redirect_teacher
+from helpers.room.app import Room, application, redirect_teacher
 from helpers.room.board import Board
 from helpers.room.connections import MAX_CONNECTIONS
 from helpers.room.hub import Hub
@@ -52,8 +52,6 @@ def serve(
     Raises:
         CannotServe: The room cannot be opened.
     """
-    if not STYLE_FILE.exists():
-        raise CannotServe("this copy is a learner's: the board's pages are not all in it.")
     service = _open_hub() if hub else None
     if service is not None:
         there = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])

@@ -42,5 +42,6 @@ Parts that views share:
     drawing          marks as SVG or PNG
     palette          colors and styles
     html_boxes       HTML with inline styles
+    page_style       the look of whole pages
     plain            output without control characters
 """

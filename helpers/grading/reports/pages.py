@@ -50,6 +50,7 @@ from helpers.grading.reports.text import (
     points_text,
 )
 from helpers.views.failed_case import IN_CASE, START, TRAFFIC, hidden_rows_text, shown_rows
+from helpers.views.page_style import PAGE_STYLE
 from helpers.views.plain import plural
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -143,7 +144,7 @@ def _escape_value(value: Any) -> Any:
 
 @cache
 def _style() -> str:
-    return (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    return PAGE_STYLE.read_text(encoding="utf-8")
 
 
 def _policy(style: str) -> str:

@@ -1,0 +1,7 @@
+"""The look of the course's own pages, such as reports of grades and the room's board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PAGE_STYLE = Path(__file__).with_name("page.css")
