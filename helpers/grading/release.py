@@ -112,9 +112,9 @@ def describe_mistakes(workspace: Workspace) -> str:
 
 
 def _learner_readme(readme: str, with_solutions: bool) -> str:
-    """Return the README without the parts about tests and for instructors, which a bundle lacks."""
+    """Return the README without cloning, tests and the part for instructors, which a bundle lacks."""
     own = readme.partition("\n## For instructors")[0]
-    lines = (line for line in own.splitlines() if "make test" not in line)
+    lines = (line for line in own.splitlines() if not line.startswith(("git clone", "make test")))
     has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
     note = f"This copy of the course is for learners: it {has}. The license is in LICENSE."
     return "\n".join(lines).rstrip() + f"\n\n{note}\n"
