@@ -257,7 +257,7 @@ def test_an_answer_links_to_the_next_cell_if_it_is_code() -> None:
     apart = load_quizzes()["rounds-of-a-tree"]  # a markdown cell is in between
     assert "Run the next cell" not in answer_html(apart, 0)
     named = answer_html(load_quizzes()["overwrite-in-flight"], 1)
-    assert 'what <a href="02_blocking_p2p.ipynb">notebook 02</a> found out' in named
+    assert 'in <a href="02_blocking_p2p.ipynb">notebook 02</a>.' in named
 
 
 def press(client: BlockingKernelClient, index: int | None) -> None:

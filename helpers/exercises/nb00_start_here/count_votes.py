@@ -1,7 +1,8 @@
 """0.1 Count the votes (5 min, ●○○○○)
 
 - Which ranks must call `all_reduce`? Think of the deadlock that you have just seen.
-- A rank whose votes are not valid calls it, too. Which number does it contribute so that the sum stays right?
+- A rank with invalid votes has to call it, too. Which number should it contribute so that the sum stays
+  right?
 - counted = torch.tensor([votes if is_valid else 0]); dist.all_reduce(counted); return counted.item().
 """
 

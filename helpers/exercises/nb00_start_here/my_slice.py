@@ -3,9 +3,9 @@
 - Every rank gets `n // world_size` elements. How many are then left over, and who takes them?
 - Let each of the first `n % world_size` ranks take one element more. A rank starts after all elements of the
   ranks before it.
-- `share, extra = divmod(n, world_size)`. The slices of the ranks before rank r have r shares, and one more
-  element for each of these ranks that took one: `min(r, extra)` of them. `stop` is `start` plus the length
-  of the slice.
+- `share, extra = divmod(n, world_size)`. Before rank r there are r slices. Together they hold r shares, plus
+  one more element for each of these ranks that took one, which makes `min(r, extra)` more. `stop` is `start`
+  plus the length of the slice.
 """
 
 from operator import index

@@ -1,8 +1,8 @@
 """2.3 Exchange in pairs (12 min, ●●○○○)
 
 - If both ranks of a pair send first, each send waits for a recv. One of them has to receive first.
-- Let the parity of the rank decide who sends first. A rank whose partner would be `world_size` or more has
-  none: it keeps its own tensor.
+- Let the parity of the rank decide who sends first. If the partner would be `world_size` or more, a rank has
+  no partner, so it keeps its own tensor.
 - theirs = torch.empty_like(x); if rank < partner: send, then recv; else: recv, then send. Return theirs.
 """
 

@@ -1,8 +1,8 @@
 """2.2 Token ring (15 min, ●●○○○)
 
-- One rank must begin, or all wait for each other. Which one has the token? And a number is sent as a
-  tensor: `torch.tensor([token])`.
-- The next rank is `(rank + 1) % world_size`, the one before is `(rank - 1) % world_size`. Rank 0 sends
+- One rank must begin, otherwise all ranks wait for each other. Which rank has the token? To send a number,
+  put it into a tensor: `torch.tensor([token])`.
+- The next rank is `(rank + 1) % world_size`, and the previous rank is `(rank - 1) % world_size`. Rank 0 sends
   first and receives last; the others receive first.
 - Put the number into a tensor: `t = torch.tensor([token])`. Rank 0: send t to next, recv into t from
   previous. Others: recv into t, keep `t.item()`, send `t + rank`.

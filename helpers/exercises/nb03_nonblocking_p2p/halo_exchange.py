@@ -2,9 +2,9 @@
 
 - Which cells of its neighbors does a block need for one sweep? And what is in their place at the two
   ends of the rod?
-- In each sweep: two halo tensors of one cell, filled with `left` and `right` where there is no neighbor;
-  an isend and an irecv for each neighbor; wait for all; then `torch.cat([west, block, east])` and one line
-  of arithmetic.
+- In each sweep, make two halo tensors of one cell, filled with `left` and `right` where there is no neighbor.
+  Start an isend and an irecv for each neighbor, and wait for all of them. Then you need `torch.cat([west,
+  block, east])` and one line of arithmetic.
 - west, east = block.new_tensor([left]), block.new_tensor([right]); if rank > 0: isend block[:1], irecv
   west; if rank < world_size - 1: isend block[-1:], irecv east; wait for all; padded = cat([west, block,
   east]); block = (padded[:-2] + padded[2:]) / 2.

@@ -1,8 +1,8 @@
 """3.5 Overlap communication with computation (10 min, ●●○○○)
 
 - Three steps: issue, compute, wait. Which of them needs the tensor of the previous rank?
-- Only the sum at the end needs the received tensor. So call `compute()` after isend and irecv, and before
-  the first wait.
+- Only the sum at the end needs the received tensor. So call `compute()` after starting isend and irecv, and
+  before the first wait.
 - box = torch.empty_like(x); works = [isend x to the next rank, irecv box from the one before]; mine =
   compute(); for work in works: work.wait(); return mine + box.
 """

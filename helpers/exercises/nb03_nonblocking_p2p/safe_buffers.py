@@ -1,8 +1,8 @@
 """3.2 Safe buffers (15 min, ●●●○○)
 
 - Message 2 goes into the buffer of message 0. When may you fill that buffer?
-- Use the buffers in turn: message i goes into buffer `i % 2`. Keep the work of each message. Before you
-  fill a buffer, wait for the last message that was sent from it.
+- Use the buffers in turn: message i goes into buffer `i % 2`. Keep the work of each message. Before filling a
+  buffer, wait for the last message that was sent from it.
 - works = []; for i in range(count): if i >= 2: works[i - 2].wait(); fill(buffers[i % 2], i);
   works.append(dist.isend(buffers[i % 2], dst)). After the loop: for work in works[-2:]: work.wait().
 """

@@ -2,8 +2,8 @@
 
 - No rank has to go first any more: every rank can run the same lines. What must both ranks of a pair have
   done before either of them waits?
-- Issue both transfers, then wait for both. The received tensor needs a place of its own
-  (`torch.empty_like(x)`), because `x` is in flight. The rank in the middle has no partner.
+- Issue both transfers, then wait for both. The received tensor needs separate memory (`torch.empty_like(x)`),
+  because `x` is in flight. The rank in the middle has no partner.
 - partner = world_size - 1 - rank, and a rank that is its own partner returns x. theirs =
   torch.empty_like(x); works = [dist.isend(x, partner), dist.irecv(theirs, partner)]. What is still missing
   before theirs may be returned?

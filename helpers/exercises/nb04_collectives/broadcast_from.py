@@ -1,10 +1,10 @@
 """4.1 Broadcast (5 min, ●○○○○)
 
-- Which ranks must call `dist.broadcast`? And what does a rank without data pass to the call?
-- All ranks make the same call with the same `src`. A rank that receives needs a tensor of the right
-  shape and dtype to receive into: `torch.empty(shape, dtype=dtype)`.
-- Where `rank != src`, make the empty tensor and call it `x` as well. Then all ranks run one and the same
-  line, `dist.broadcast(x, src=src)`, and return `x`: it was filled in place.
+- Which ranks must call `dist.broadcast`? And what should a rank without data pass to the call?
+- All ranks make the same call with the same `src`. A receiving rank needs a tensor of the right shape and
+  dtype: `torch.empty(shape, dtype=dtype)`.
+- If `rank != src`, make the empty tensor and call it `x` as well. Then all ranks can run the same line,
+  `dist.broadcast(x, src=src)`, and return `x`, which was filled in place.
 """
 
 from helpers.checks.author import *

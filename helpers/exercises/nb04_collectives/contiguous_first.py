@@ -2,8 +2,8 @@
 
 - A block of columns is a view: its elements are not next to each other in memory. Which of your tensors are
   such views? `t.is_contiguous()` tells you.
-- Make every part contiguous before the call. And look at the tensor that receives: `torch.empty_like`
-  copies the strides of what it is given.
+- Make every part contiguous before the call. And look at the receiving tensor: `torch.empty_like` copies the
+  strides of its argument.
 - each = x.shape[1] // world_size; parts = [p.contiguous() for p in x.chunk(world_size, dim=1)] on src; out =
   torch.empty(x.shape[0], each); dist.scatter(out, parts, src=src); return out.
 """

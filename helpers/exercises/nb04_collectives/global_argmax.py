@@ -1,9 +1,9 @@
 """4.5 Global argmax (15 min, ●●●○○, further)
 
-- `all_reduce` with MAX gives the largest value, but not whose it is. Which collective keeps the values of
-  the ranks apart?
-- `all_gather` of each rank's own maximum: then every rank can find the owner. The owner alone knows the
-  index; one more collective tells the others.
+- `all_reduce` with MAX gives you the largest value, but not the rank that has it. Which collective keeps the
+  values of the ranks apart?
+- Call `all_gather` with each rank's own maximum, so that every rank can find the owner. Only the owner knows
+  the index, so you need one more collective to send it to the others.
 - tops = [torch.empty_like(x.max()) for _ in range(world_size)]; dist.all_gather(tops, x.max()); owner =
   int(torch.stack(tops).argmax()); index = x.argmax(); dist.broadcast(index, src=owner); return owner,
   index.item().

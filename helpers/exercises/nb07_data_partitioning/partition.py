@@ -1,11 +1,11 @@
 """7.1 A partition by seed (8 min, ●○○○○)
 
-- No rank may tell another which samples it took. How can all of them know the same shuffled order without a
-  message?
+- No rank can tell another which samples it took, because the ranks don't communicate. How can all of them
+  know the same shuffled order without a message?
 - A generator with the same seed gives every rank the same permutation: `torch.randperm(length,
   generator=torch.Generator().manual_seed(seed))`. Then each rank takes its part.
-- order = torch.randperm(...).tolist(); return order[rank::world_size]. A slice with a step is balanced by
-  itself.
+- order = torch.randperm(...).tolist(); return order[rank::world_size]. A slice with a step is already
+  balanced.
 """
 
 from itertools import pairwise

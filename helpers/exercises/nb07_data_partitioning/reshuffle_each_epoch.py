@@ -1,9 +1,9 @@
 """7.3 Reshuffle each epoch (8 min, ●●○○○)
 
-- `DistributedSampler(data, seed=seed)` asks the process group for rank and world size. The DataLoader takes
-  it as `sampler=`.
-- The sampler does not count epochs. Tell it the number of the epoch before you read the loader:
-  `sampler.set_epoch(epoch)`.
+- `DistributedSampler(data, seed=seed)` asks the process group for rank and world size. Pass the sampler to
+  the DataLoader as `sampler=`.
+- The sampler doesn't count epochs. Before reading the loader, tell the sampler the number of the epoch by
+  calling `sampler.set_epoch(epoch)`.
 - sampler = DistributedSampler(data, seed=seed); loader = DataLoader(data, batch_size=batch_size,
   sampler=sampler); for epoch in range(epochs): sampler.set_epoch(epoch); seen.append([x for batch in loader
   for x in batch.tolist()]).

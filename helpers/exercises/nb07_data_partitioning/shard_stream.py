@@ -1,9 +1,9 @@
 """7.5 Shard a stream (12 min, ●●●○○, further)
 
-- A stream has no length and no index: every reader reads all of it and keeps its share. How many readers
+- A stream has no length and no index, so every reader reads all of it and keeps its share. How many readers
   are there in all?
-- There are world_size times num_workers readers. `torch.utils.data.get_worker_info()` gives `id` and
-  `num_workers` within a worker process, and None where there is none.
+- There are world_size times num_workers readers. `torch.utils.data.get_worker_info()` returns `id` and
+  `num_workers` within a worker process, and None outside of one.
 - info = get_worker_info(); worker, workers = (info.id, info.num_workers) if info else (0, 1); shard = rank *
   workers + worker; return itertools.islice(stream, shard, None, world_size * workers).
 """

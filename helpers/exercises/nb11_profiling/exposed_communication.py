@@ -1,8 +1,9 @@
 """11.1 Exposed communication (8 min, ●●○○○)
 
-- Draw two spans of communication and one of computation that overlap. Which milliseconds are asked for?
-- Take all moments with computation, communication or both, and remove the moments with computation. What
-  remains is exposed. `covered` returns the length of any union.
+- Draw two spans of communication and one of computation, overlapping each other. Which milliseconds should
+  you count?
+- Take all moments with computation, communication or both, and remove the moments with computation. The
+  remaining moments are exposed. `covered` returns how much time a list of intervals covers in total.
 - compute = intervals of kind "compute", communication = those of kind "communication"; return
   covered(compute + communication) - covered(compute).
 """

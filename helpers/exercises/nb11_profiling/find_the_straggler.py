@@ -1,8 +1,8 @@
 """11.3 Find the straggler (20 min, ●●●●○)
 
 - Which rank waits least in `all_reduce`: the one that comes first, or the one that comes last?
-- First the rank: the one whose `all_reduce` spans add up to least. Then, for each phase, compare its time
-  without waiting with the median of all ranks' times.
+- First find the rank: its `all_reduce` spans add up to the smallest sum. Then, for each phase, compare its
+  time without waiting with the median of all ranks' times.
 - own[rank][phase] = sum of (end - start - what all_reduce spans cover of it). rank =
   min(range(len(traces)), key=time in all_reduce). phase = max(own[rank], key=lambda p: own[rank][p] -
   median(other.get(p, 0) for other in own)).

@@ -1,9 +1,9 @@
 """11.2 Where the time of a step is spent (12 min, ●●●○○)
 
-- Each moment of a step belongs to one of four parts. In which order do you ask?
-- Cut every span to the step first: `max(start, begin)`, `min(end, stop)`, and leave out spans that are
-  outside. Then measure the union of one kind, of two kinds, of all three: what each further kind adds is
-  its part.
+- Each moment of a step belongs to one of four parts. In which order do you need to ask?
+- First cut every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
+  outside the step. Then measure the union of one kind, of two kinds, and of all three. Each kind's part is
+  the time by which adding this kind makes the union longer.
 - upto(kinds) = covered of the cut spans of these kinds. compute = upto(compute); exposed = upto(compute,
   communication) - compute; data = upto(compute, communication, data) - upto(compute, communication); idle =
   stop - begin - upto(compute, communication, data).

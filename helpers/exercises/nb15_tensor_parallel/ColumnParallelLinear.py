@@ -2,8 +2,8 @@
 
 - Forward needs nothing from other ranks. Look again at the two gradients of x that the ranks computed: what
   is missing from each?
-- CopyToRanks.forward returns x.view_as(x); its backward clones the gradient, sums it with all_reduce and
-  returns it. The layer keeps `dense.weight.chunk(world_size)[rank]`, cloned, as a Parameter.
+- CopyToRanks.forward returns x.view_as(x). Its backward clones the gradient, sums the clone with all_reduce
+  and returns it. The layer keeps `dense.weight.chunk(world_size)[rank]`, cloned, as a Parameter.
 - forward: return linear(CopyToRanks.apply(x), self.weight, self.bias). In __init__: part =
   dense.weight.detach().chunk(dist.get_world_size())[dist.get_rank()]; self.weight =
   torch.nn.Parameter(part.clone()); the bias likewise, if there is one.

@@ -1,8 +1,8 @@
 """15.2 A row-parallel layer (8 min, ●●○○○)
 
-- Each rank computes one summand of the output. And how often may the bias be added?
-- SumOverRanks.forward clones x, sums it with all_reduce and returns it; its backward returns the gradient as
-  it is. The layer keeps its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n =
+- Each rank computes one summand of the output. So how often may the bias be added?
+- SumOverRanks.forward clones x, sums the clone with all_reduce and returns it. Its backward returns the
+  gradient unchanged. The layer keeps its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n =
   dist.get_world_size() and rank = dist.get_rank(), and the whole bias.
 - forward: total = SumOverRanks.apply(linear(x, self.weight)); return total if self.bias is None else total +
   self.bias

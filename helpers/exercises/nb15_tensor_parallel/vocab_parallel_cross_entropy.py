@@ -2,9 +2,9 @@
 
 - The loss of one token needs three numbers: the largest logit m of all words, the sum s of exp(logit - m),
   and the target's logit t. Which of them does a gradient flow through?
-- m: amax of the detached logits, all_reduce with MAX. s: sum of exp(own logits - m), through SumOverRanks. t:
-  own logit where the target is in [first, first + own words), else 0, through SumOverRanks. The loss is the
-  mean of log(s) + m - t.
+- For m, take amax of the detached logits, then all_reduce with MAX. For s, pass the sum of exp(own logits -
+  m) through SumOverRanks. For t, take the own logit if the target is in [first, first + own words), otherwise
+  0, and pass it through SumOverRanks. The loss is the mean of log(s) + m - t.
 - index = (target - first).clamp(0, logits.shape[1] - 1); own = logits.gather(1, index[:, None])[:, 0];
   inside = (target >= first) & (target < first + logits.shape[1]); t = SumOverRanks.apply(torch.where(inside,
   own, 0))

@@ -1,9 +1,9 @@
 """15.6 The whole block with DTensor (6 min, ●●○○○)
 
-- Seven Linear layers: which of them read what every rank has, and which end with a sum?
+- There are seven Linear layers. Which of them read the input that every rank has, and which end with a sum?
 - The keys of the plan are paths: attention.q, attention.k, attention.v, attention.o, mlp.gate, mlp.up,
-  mlp.down. Those that read x are ColwiseParallel(), those that produce an output are RowwiseParallel(). The
-  norm is not in the plan.
+  mlp.down. Use ColwiseParallel() for the layers reading x, and RowwiseParallel() for the layers producing an
+  output. The norm is not in the plan.
 - plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); the
   MLP likewise; return parallelize_module(model, mesh, plan)
 """

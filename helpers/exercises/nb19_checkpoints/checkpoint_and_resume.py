@@ -1,9 +1,9 @@
 """19.1 Killed and resumed (25 min, ●●●●○)
 
 - Write down everything that the next step depends on. The model's weights are one of five things.
-- Model, optimizer, random state of each rank, number of steps done, losses so far. Before the loop: if the
-  file exists, load it and put all five back. After every `every` steps: gather the random states, and rank
-  0 saves, under another name first.
+- The five things are model, optimizer, random state of each rank, number of steps done, and losses so far.
+  Before the loop, if the file exists, load it and put all five back. After every `every` steps, gather the
+  random states and let rank 0 save, under another name first.
 - states = [None] * dist.get_world_size(); dist.all_gather_object(states, torch.get_rng_state()). The loop:
   for n in range(done, epochs * steps): losses.append(train_step(*divmod(n, steps))); then if (n + 1) % every
   == 0: save.

@@ -1,10 +1,11 @@
 """19.2 Four ranks save, two load (10 min, ●●●○○)
 
-- `dcp.load` fills tensors that are there already. Which tensors must this rank have?
-- Make a DTensor of zeros for each name, with the whole shape, on `mesh`, placed `[Shard(0)]`; give the dict
-  to `dcp.load`.
+- `dcp.load` fills existing tensors. Which tensors must this rank have?
+- For each name, make a DTensor of zeros with the whole shape, on `mesh`, placed `[Shard(0)]`. Then pass the
+  dict to `dcp.load`.
 - state = {name: zeros(shape, device_mesh=mesh, placements=[Shard(0)]) for name, shape in shapes.items()};
-  dcp.load(state, checkpoint_id=folder); return state. `zeros` is the one of torch.distributed.tensor.
+  dcp.load(state, checkpoint_id=folder); return state. Import `zeros` from torch.distributed.tensor, not from
+  torch.
 """
 
 from typing import Any
