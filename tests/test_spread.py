@@ -66,7 +66,7 @@ WORDS = (
     "In the case 3 ranks, 5 elements:",
     "a rank printed an error",
     "How the ranks communicated: 3 messages of 8 bytes, but 2 suffice",
-    "Start here: Rank 1 kept its input.",
+    f"{START} Rank 1 kept its input.",
 )
 VALUES = "rank 1: given x = 2, expected 6, got 2  <- element 0 differs"
 
@@ -86,3 +86,9 @@ def test_every_reader_gets_same_words() -> None:
     for page in pages:
         seen = " ".join(Page(page).text.split())
         assert [words for words in WORDS if words not in seen] == []
+
+
+def test_first_notebook_quotes_the_heading() -> None:
+    """It asks learners to read the part of a verdict below this heading."""
+    first = Path(__file__).parents[1] / "solutions" / "00_start_here.ipynb"
+    assert f'read \\"{START.removesuffix(":")}\\"' in first.read_text(encoding="utf-8")

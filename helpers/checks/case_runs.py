@@ -105,8 +105,7 @@ def _run_group(
     for turn in group:
         run = shared_runs.get(id(turn.case))
         if run is None:
-            has_failed = any(not other.passed for other in (*shared_runs.values(), *runs))
-            if skip_isolated or (has_failed and not every_case):
+            if skip_isolated:
                 continue
             run = run_isolated(worlds, turn)
         runs.append(run)

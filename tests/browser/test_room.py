@@ -22,6 +22,7 @@ from helpers.room.board_messages import (
     JoinRequest,
 )
 from helpers.room.outbox import post
+from helpers.views.failed_case import START
 from tests.browser.conftest import BROWSERS, QUIET
 from tests.room.conftest import Served, serving
 
@@ -156,7 +157,7 @@ def test_the_board_replays_a_mistake(chromium: Browser, served: Served, shots: P
     page.goto(served.enter)
     page.get_by_role("button", name="Play the mistake").click(timeout=20_000)
     inner = page.frame_locator("iframe")
-    expect(inner.locator("body")).to_contain_text("Start here:", timeout=90_000)
+    expect(inner.locator("body")).to_contain_text(START, timeout=90_000)
     expect(inner.locator(".rr-player")).to_be_visible(timeout=20_000)
     photograph(page, shots, "board-mistake")
     axe(page)

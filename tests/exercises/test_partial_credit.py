@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CaseVerdict, CheckResult, Outcome
+from helpers.checks.case import Case
+from helpers.checks.case_runs import group_cases, run_groups
 from helpers.checks.check_answer import combine_verdicts, grade
+from helpers.checks.draw import Draw
+from helpers.checks.exercise import Exercise
 from helpers.checks.registry import get
+from helpers.checks.rules import Calls
+from helpers.checks.worlds import Worlds
 
 RIGHT_WHERE_IT_DIVIDES = """
 import torch.distributed as dist
@@ -40,6 +48,39 @@ def test_stopping_at_the_first_failure_gives_the_same_verdict_and_advice() -> No
     assert [case.passed for case in short.cases] == [True] * last + [False]
     assert short.outcome is whole.outcome
     assert short.cases[last].advice == whole.cases[last].advice != ""
+
+
+EARLY_RETURN = """
+import torch
+import torch.distributed as dist
+
+def stop_together(rank, world_size, done):
+    if not done:
+        return False
+    flag = torch.tensor(int(done))
+    dist.all_reduce(flag, op=dist.ReduceOp.MIN)
+    return bool(flag)
+"""
+
+
+DONE = cycle([[False, False], [True, False]])
+
+
+def stop_together(draw: Draw) -> Case:
+    done = next(DONE)
+    return Case(f"done: {done}", [(flag,) for flag in done], right=all(done))
+
+
+@pytest.mark.parametrize("every_case", [True, False])
+def test_runs_all_cases_of_a_size(every_case: bool) -> None:
+    """A case that is stuck after one that failed may be easier to read, so it must not be skipped."""
+    rules = (Calls("all_reduce", 1),)
+    exercise = Exercise(stop_together, rules, sizes=(2,), count=2, name="stop_together")
+    groups, _ = group_cases(exercise, exercise.draw())
+    runs = run_groups(
+        Worlds(exercise, [EARLY_RETURN]), groups, every_case=every_case, run_next_size=True
+    )
+    assert [run.verdict.outcome for run in runs] == [Outcome.WRONG, Outcome.DEADLOCKED]
 
 
 TWO_SUMS = """

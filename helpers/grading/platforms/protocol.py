@@ -134,7 +134,10 @@ class Platform:
         return cell
 
     def number_column(self, roster: Roster) -> int | None:
-        """Return the index of the column with the numbers that file names contain, or None."""
+        """Return the index of the column with the numbers that file names contain, or None.
+
+        Only digits are compared. If a platform's files contain other ids, return None: names are compared.
+        """
         return None
 
     def is_row_of(

@@ -11,6 +11,7 @@ import pytest
 from helpers.grading.reports.github import class_summary, github_annotations
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.text import escape_markdown
+from helpers.views.failed_case import START
 from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 from tests.grading.reports.page_tags import Page
@@ -42,9 +43,7 @@ def test_a_suite_for_each_learner_and_a_case_for_each_exercise() -> None:
     assert len(set(names)) == len(names)  # by these alone CI systems tell cases apart
     (failure,) = ada[1]
     assert failure.tag == "failure" and failure.get("message") == "wrong, 4 of 10 points"
-    assert "Start here: Rank 1 kept" in (failure.text or "") and "271828" not in (
-        failure.text or ""
-    )
+    assert f"{START} Rank 1 kept" in (failure.text or "") and "271828" not in (failure.text or "")
     assert [child.tag for case in bob for child in case] == ["failure", "error"]
     assert [child.tag for case in cleo for child in case] == ["error"]
 

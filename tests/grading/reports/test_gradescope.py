@@ -19,6 +19,7 @@ from helpers.grading.grade_options import CannotGrade
 from helpers.grading.points.policy import PolicyError, read_policy
 from helpers.grading.reports import gradescope
 from helpers.grading.reports.gradescope import results_json, write_zip
+from helpers.views.failed_case import START
 from tests.grading.notebooks import write_notebook
 from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
@@ -43,7 +44,7 @@ def test_reports_scores_outputs_and_status() -> None:
     first, second = given["tests"]
     assert (first["name"], first["number"], first["status"]) == ("2.1 Ping-pong", "2.1", "passed")
     assert (second["score"], second["max_score"], second["status"]) == (4.0, 10.0, "failed")
-    assert "Start here: Rank 1 kept" in second["output"] and "271828" not in json.dumps(given)
+    assert f"{START} Rank 1 kept" in second["output"] and "271828" not in json.dumps(given)
     assert all(test.keys() <= ALLOWED_IN_TEST for test in given["tests"])
 
 

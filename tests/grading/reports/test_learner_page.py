@@ -16,6 +16,7 @@ from helpers.grading.reports.gradescope import results_json
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.outcomes import FAULT_TEXT, Kind, kind_of
 from helpers.grading.reports.pages import checked_png, learner_page
+from helpers.views.failed_case import START
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
@@ -63,7 +64,7 @@ def test_shows_total_outcomes_points_and_where_to_look_first() -> None:
         and "nothing was returned" in text
     )
     assert "3 messages of 8 bytes, but 2 suffice" in text
-    assert "Start here: Rank 1 kept its own x" in text
+    assert f"{START} Rank 1 kept its own x" in text
     assert DEADLOCK in page.text
     assert LOOK.replace("`", "") in text
     # what a sandbox does not stop is not for those who are graded in it
