@@ -30,7 +30,9 @@ def run_with_round_trips(
         seed: Of the timings' errors.
     """
     trips = dict.fromkeys(times, 0)
-    watches = {peer: make_watch(seconds, f"{seed}/{rank}/{peer}") for peer, seconds in times.items()}
+    watches = {
+        peer: make_watch(seconds, f"{seed}/{rank}/{peer}") for peer, seconds in times.items()
+    }
 
     def round_trip(peer: int) -> float:
         if isinstance(peer, bool) or peer not in watches:
