@@ -195,7 +195,7 @@ def find_problem(
 def explain_part(
     part: str, value: float, right: float, model: Numbers, gpu: Numbers, links: Numbers
 ) -> str:
-    """Return what a wrong number of seconds suggests, if it is a known multiple of the right number."""
+    """Return what to check if a wrong number of seconds is a known multiple of the right one."""
     own = model["experts"] / links["ep"]
     ratio = value / right if right else 0.0
     causes = {
@@ -229,9 +229,9 @@ def explain_part(
             (links["network"] / links["host"], "The exchange uses the network."),
         ],
     }
-    return next(
-        (words for known, words in causes[part] if known != 1 and math.isclose(ratio, known)), ""
-    )
+    fitting = [words for known, words in causes[part] if known != 1 and math.isclose(ratio, known)]
+    # several causes may fit one ratio, so none of them is stated as a fact
+    return f"Check this: {fitting[0]}" if fitting else ""
 
 
 def as_number(value: Any) -> float | None:
