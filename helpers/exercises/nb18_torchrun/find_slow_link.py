@@ -19,18 +19,22 @@ FEW_TRIPS = 4
 """With fewer round trips, one that is far too long may decide."""
 HEALTHY_SPREAD, SLOW_FACTORS = 1.6, (5.0, 12.0)
 """How much longer than the fastest pair a healthy one takes at most, and a slow one."""
-KINDS = ("healthy", "link", "link", "rank", "rank")
+KINDS = ("healthy", "link", "rank", "rank")
 
 Pair = tuple[int, int]
 
 
 def case(draw: Draw) -> Case:
-    n, kind = draw.ranks, draw.of(*KINDS)
+    n = draw.ranks
+    kind = draw.of(*KINDS) if n == 3 else draw.of("link across", *KINDS)
     pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
     fastest = draw.rng.uniform(0.0002, 0.005)
     times = {pair: fastest * draw.rng.uniform(1, HEALTHY_SPREAD) for pair in pairs}
     culprits: list[int] = []
-    if kind == "link":
+    if kind == "link across":
+        # a link between ranks that are not neighbors in a ring
+        kind, culprits = "link", list(draw.of((0, 2), (1, 3)))
+    elif kind == "link":
         culprits = list(draw.rng.choice(pairs))
     elif kind == "rank":
         culprits = [draw.rank()]
