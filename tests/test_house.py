@@ -23,6 +23,7 @@ ORDER = (
     "vocabulary",
     "plugins",
     "data",
+    "plan",
     # the core
     "trace",
     "ranks",
@@ -36,7 +37,6 @@ ORDER = (
     # features, without which the core works (test_core.py)
     "hosts",
     "imagined",
-    "plan",
     "explorers",
     "grading",
     "teaching",

@@ -368,7 +368,7 @@ def safe_buffers(fill, count, length, dst):
         work.wait()
 """
     odd = "def fit_amdahl(*args):\n    return torch.tensor([1 + 2j])"
-    vast = "def measure_gil(*args):\n    return range(10**9)"
+    vast = "def strong_scaling(*args):\n    return range(10**9)"
     for notebook, *cells in (
         ("03_nonblocking_p2p", forged),
         ("10_dataparallel_vs_ddp", odd, vast),

@@ -141,17 +141,6 @@ def _raise_errors_of_threads() -> Iterator[None]:
 # --- simulated timings ---------------------------------------------------------------------------
 
 
-def run_with_scripted_threads(
-    answer: Any, rank: int, world_size: int, timing: Callable[..., float], threads: int
-) -> Any:
-    """Call answer(measure, threads), where `measure(threads)` returns simulated times."""
-
-    def measure(threads: int) -> float:
-        return timing(_positive_int("measure(threads)", "threads", threads))
-
-    return answer(measure, threads)
-
-
 def run_with_scripted_steps(
     answer: Any,
     rank: int,

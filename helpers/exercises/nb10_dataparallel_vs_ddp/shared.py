@@ -23,9 +23,6 @@ NOISE = 0.04
 TOLERANCE = 0.07
 """By how much a time or a ratio may be off, as a part of the truth. Noise is at most 0.04 of it."""
 
-SHARE_TOLERANCE = 0.06
-"""By how much the share of time that holds the GIL may be off."""
-
 SPREAD_TOLERANCE = 0.7
 """How close a spread must be to that of the timings.
 

@@ -1,0 +1,245 @@
+"""10.2 Why is it slow? (25 min, ●●●○○)
+
+- Compute one number first: the bytes of the weights that this GPU has in an MLP. Two of the five parts move
+  these bytes.
+- weights = 2 * matrices * hidden * ffn * experts / ep / tp; one row of numbers for each token = 2 * batch *
+  hidden bytes, which `all_reduce` sums over tp, and of which `exchange` sends `active` copies out and back.
+- compute = 2 * batch * active * matrices * hidden * ffn / tp / flops; memory = weights / memory bandwidth;
+  gather = (n - 1) / n * weights / network; all_reduce = 2 * (t - 1) / t * rows / host; exchange = 2 * (e -
+  1) / e * active * rows / network. Then `max(seconds, key=seconds.get)`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import short_repr
+from helpers.plan.model_size import Model
+from helpers.plan.presets import ACHIEVABLE_SHARE, LLAMA_8B, LLAMA_70B, LLAMA_405B, a100, h100
+from helpers.plan.published import NARAYANAN_2021
+
+PARTS = ("compute", "memory", "gather", "all_reduce", "exchange")
+TELLING_MARGIN = 1.02
+"""How much longer than the second the longest part is at least, so that rounding cannot change the name."""
+
+H100_MEMORY = 3.35e12
+"""Bytes per second (NVIDIA, data sheet of the H100 SXM)."""
+A100_MEMORY = 2.039e12
+"""Bytes per second (NVIDIA, data sheet of the A100 SXM with 80 GB)."""
+
+Numbers = dict[str, float]
+
+
+def case(draw: Draw) -> Case:
+    kind = draw.of("published", "dense", "experts", "few tokens", "single GPU")
+    while True:
+        label, model, gpu, links, batch = draw_task(draw, kind)
+        seconds = part_seconds(model, gpu, links, batch)
+        longest, second = sorted(seconds.values())[:-3:-1]
+        if longest >= TELLING_MARGIN * second:
+            break
+    return Case(
+        f"{label}, {plural(batch, 'token')}",
+        [(model, gpu, links, batch)],
+        right=lambda got, rank: find_problem(model, gpu, links, batch, got),
+        facts={"bound": max(seconds, key=lambda part: seconds[part])},
+        telling=kind != "single GPU",
+    )
+
+
+def draw_task(draw: Draw, kind: str) -> tuple[str, Numbers, Numbers, Numbers, int]:
+    """Return a name, and the four arguments of the answer."""
+    if kind == "published":
+        return draw_published(draw)
+    hidden = 128 * draw.whole(8, 128)
+    model: Numbers = {
+        "hidden": hidden,
+        "ffn": 128 * draw.whole(8, 416),
+        "matrices": draw.of(2, 3),
+        "experts": 1,
+        "active": 1,
+    }
+    gpu: Numbers = {
+        "flops": draw.whole(100, 2500) * 1e12,
+        "memory": draw.whole(1000, 8000) * 1e9,
+    }
+    links: Numbers = {
+        "fsdp": draw.of(2, 8, 48, 256),
+        "tp": draw.of(1, 2, 4, 8),
+        "ep": 1,
+        "host": draw.whole(200, 900) * 1e9,
+        "network": draw.whole(10, 100) * 1e9,
+    }
+    batch = draw.of(1024, 4096, 3 * 8192, 65_536)
+    if kind == "experts":
+        ep = draw.of(4, 8, 16, 32)
+        model |= {"experts": ep * draw.of(1, 2, 8), "active": draw.of(2, 4)}
+        model["ffn"] = 128 * draw.whole(8, 64)
+        links |= {"ep": ep, "tp": draw.of(1, 2), "fsdp": draw.of(1, 2, 8)}
+    if kind == "few tokens":
+        batch = draw.whole(1, 200)
+        links |= {"fsdp": 1, "tp": draw.of(1, 8)}
+    if kind == "single GPU":
+        links |= {"fsdp": 1, "tp": 1}
+        batch = draw.of(1, 64, 4096)
+    return f"{kind}: hidden {hidden:,}", model, gpu, links, batch
+
+
+def draw_published(draw: Draw) -> tuple[str, Numbers, Numbers, Numbers, int]:
+    """Return a run that was published with its layout.
+
+    GPT: table 1 of Narayanan et al. 2021. Llama 3 405B: table 4 of arXiv 2407.21783, whose weights are
+    gathered once for all microbatches. Llama 3.1 8B and 70B: tables 1, 3 and 4 of torchtitan's
+    `benchmarks/llama3_h100_202412_torchtitan.md`. DeepSeek-V3: arXiv 2412.19437, section 3.2, its routed
+    experts only, and as if each copy of a token went over the network by itself.
+    """
+    name = draw.of("GPT", "GPT", "Llama 405B", "Llama 8B", "Llama 70B", "DeepSeek-V3")
+    if name == "GPT":
+        run = draw.of(*NARAYANAN_2021)
+        links = links_of(a100(8), tp=run.tp)
+        batch = run.microbatch * run.model.sequence
+        label = f"published: {run.model.parameters / 1e9:.1f}B"
+        return label, mlp_of(run.model), gpu_of(a100(8), A100_MEMORY), links, batch
+    gpu = gpu_of(h100(8), H100_MEMORY)
+    if name == "Llama 405B":
+        return f"published: {name}", mlp_of(LLAMA_405B), gpu, links_of(h100(8), tp=8), 8192
+    if name == "Llama 8B":
+        return f"published: {name}", mlp_of(LLAMA_8B), gpu, links_of(h100(8), fsdp=128), 2 * 8192
+    if name == "Llama 70B":
+        links = links_of(h100(8), fsdp=32, tp=8)
+        return f"published: {name}", mlp_of(LLAMA_70B), gpu, links, 16 * 8192
+    experts: Numbers = {
+        "hidden": 7168,
+        "ffn": 2048,
+        "matrices": 3,
+        "experts": 256,
+        "active": 8,
+    }
+    return f"published: {name}", experts, gpu, links_of(h100(8), ep=64), 4096
+
+
+def mlp_of(model: Model) -> Numbers:
+    """Return the numbers of a dense MLP."""
+    return {
+        "hidden": model.hidden,
+        "ffn": model.ffn_width,
+        "matrices": 3 if model.gated else 2,
+        "experts": 1,
+        "active": 1,
+    }
+
+
+def gpu_of(cluster: Any, memory: float) -> Numbers:
+    return {"flops": ACHIEVABLE_SHARE * cluster.peak_flops, "memory": memory}
+
+
+def links_of(cluster: Any, fsdp: int = 1, tp: int = 1, ep: int = 1) -> Numbers:
+    bandwidths = {"host": cluster.host_bandwidth, "network": cluster.network_bandwidth}
+    return {"fsdp": fsdp, "tp": tp, "ep": ep, **bandwidths}
+
+
+def part_seconds(
+    model: Mapping[str, float], gpu: Mapping[str, float], links: Mapping[str, float], batch: int
+) -> Numbers:
+    """Return the seconds of each part of the MLP's forward (notebook 10)."""
+    h, f, m = model["hidden"], model["ffn"], model["matrices"]
+    n, t, e = links["fsdp"], links["tp"], links["ep"]
+    weights, rows = weight_bytes(model, links), 2 * batch * h
+    return {
+        "compute": 2 * batch * model["active"] * m * h * f / t / gpu["flops"],
+        "memory": weights / gpu["memory"],
+        "gather": (n - 1) / n * weights / links["network"],
+        "all_reduce": 2 * (t - 1) / t * rows / links["host"],
+        "exchange": 2 * (e - 1) / e * model["active"] * rows / links["network"],
+    }
+
+
+def weight_bytes(model: Mapping[str, float], links: Mapping[str, float]) -> float:
+    """Return the bytes of the weights that one GPU computes with."""
+    experts = model["experts"] / links["ep"]
+    return 2 * model["matrices"] * model["hidden"] * model["ffn"] * experts / links["tp"]
+
+
+def find_problem(
+    model: Numbers, gpu: Numbers, links: Numbers, batch: int, got: Any
+) -> Finding | None:
+    """Return the first problem, in the order form, each part's seconds, name."""
+    wanted = "Return (name, seconds): a part's name, and a dict with the seconds of all five."
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        return Finding(f"what comes back is not two things but {short_repr(got)}", wanted)
+    name, seconds = got
+    if not isinstance(seconds, Mapping):
+        return Finding(f"the second thing is not a dict but {short_repr(seconds)}", wanted)
+    if missing := [part for part in PARTS if part not in seconds]:
+        return Finding(f"the dict has no {' and no '.join(missing)}", wanted)
+    if len(seconds) > len(PARTS):
+        others = ", ".join(str(part) for part in seconds if part not in PARTS)
+        return Finding(f"the dict has more than the five parts: {others}", wanted)
+    for part, right in part_seconds(model, gpu, links, batch).items():
+        value = as_number(seconds[part])
+        if value is None:
+            return Finding(f"the seconds of `{part}` are {short_repr(seconds[part])}", wanted)
+        if not math.isclose(value, right, rel_tol=1e-6, abs_tol=1e-15):
+            return Finding(
+                f"`{part}` takes {value:.6g} s, {right:.6g} s is right",
+                explain_part(part, value, right, model, gpu, links),
+            )
+    bound = max(seconds, key=lambda part: float(seconds[part]))
+    if name == bound:
+        return None
+    said = f"all seconds are right, and `{bound}` takes longest, but the name is {short_repr(name)}"
+    return Finding(said, wanted if name not in PARTS else "")
+
+
+def explain_part(
+    part: str, value: float, right: float, model: Numbers, gpu: Numbers, links: Numbers
+) -> str:
+    """Return what to check if a wrong number of seconds is a known multiple of the right one."""
+    own = model["experts"] / links["ep"]
+    ratio = value / right if right else 0.0
+    causes = {
+        "compute": [
+            (0.5, "A multiplication and an addition for each weight are two operations."),
+            (links["tp"], "Tensor parallelism divides the products among tp GPUs."),
+            (model["experts"] / model["active"], "A token uses `active` experts, not all."),
+            (1 / model["active"], "Each token is multiplied with the weights of `active` experts."),
+        ],
+        "memory": [
+            (0.5, "A weight has two bytes."),
+            (links["tp"], "Each of tp GPUs has its part of every matrix."),
+            (links["ep"], "This GPU has experts / ep experts."),
+            (1 / own, "This GPU reads the weights of all its experts, experts / ep of them."),
+        ],
+        "gather": [
+            (0.5, "A weight has two bytes."),
+            (links["fsdp"] / max(1, links["fsdp"] - 1), "A GPU has its own shard already."),
+            (2.0, "A gather is one trip around the ring; an all-reduce makes two."),
+            (links["network"] / links["host"], "The gather uses the network."),
+            (links["tp"], "Each of tp GPUs has its part of every matrix."),
+            (links["ep"], "This GPU has experts / ep experts."),
+        ],
+        "all_reduce": [
+            (0.5, "Check the two trips of an all-reduce, and the two bytes of a number."),
+            (links["host"] / links["network"], "A tp group is inside a host."),
+        ],
+        "exchange": [
+            (0.5, "Check that copies are sent and come back, and the two bytes of a number."),
+            (1 / model["active"], "Each token is sent as `active` copies."),
+            (links["network"] / links["host"], "The exchange uses the network."),
+        ],
+    }
+    fitting = [words for known, words in causes[part] if known != 1 and math.isclose(ratio, known)]
+    # several causes may fit one ratio, so none of them is stated as a fact
+    return f"Check this: {fitting[0]}" if fitting else ""
+
+
+def as_number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

@@ -1,0 +1,46 @@
+"""Published runs that notebooks compare their predictions with: layouts, and the speed that was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helpers.plan.model_size import Model
+from helpers.plan.presets import gpt
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """A GPT on A100, from table 1 of Narayanan et al. 2021, arXiv 2104.04473.
+
+    The microbatches are those of the script `run_table_1.sh` of Megatron-LM's examples.
+
+    Args:
+        microbatch: Samples of 2,048 tokens.
+        teraflops: Teraflop/s that each GPU reached.
+    """
+
+    model: Model
+    dp: int
+    tp: int
+    pp: int
+    microbatch: int
+    teraflops: int
+
+
+_ROWS = (
+    (24, 2304, 24, 32, 1, 1, 16, 137),
+    (30, 3072, 32, 32, 2, 1, 16, 138),
+    (36, 4096, 32, 32, 4, 1, 16, 142),
+    (40, 6144, 48, 32, 8, 1, 8, 135),
+    (48, 8192, 64, 32, 8, 2, 4, 138),
+    (60, 10_240, 80, 32, 8, 4, 2, 140),
+    (80, 12_288, 96, 24, 8, 8, 2, 148),
+    (96, 16_384, 128, 15, 8, 16, 1, 155),
+    (105, 20_480, 128, 9, 8, 35, 1, 163),
+    (128, 25_600, 160, 6, 8, 64, 1, 163),
+)
+
+NARAYANAN_2021 = tuple(
+    PublishedRun(gpt("GPT", layers, hidden, heads), dp, tp, pp, microbatch, teraflops)
+    for layers, hidden, heads, dp, tp, pp, microbatch, teraflops in _ROWS
+)
