@@ -90,7 +90,7 @@ EXERCISE = Exercise(
             bytes_per_call=max_exchange_bytes,
             missing="Counts, copies out, results back.",
             why="Counts, copies out, results back: three exchanges.",
-            large_advice="A copy is sent to the rank of its expert only, without padding and without its weight.",
+            large_advice="A copy is sent to its expert's rank only, without padding and without its weight.",
         ),
         Calls(
             phase="backward",
@@ -107,6 +107,16 @@ EXERCISE = Exercise(
             "cannot reshape tensor of 0 elements",
             "A rank may have no tokens, and -1 has no value for a tensor without elements: name all sizes, "
             "for example `view(n, k, x.shape[1])`.",
+        ),
+        CrashAdvice(
+            "split_with_sizes expects split_sizes to sum",
+            "The counts of the product do not add up to its rows. The rows that arrived follow from the "
+            "exchanged counts, not from this rank's own.",
+        ),
+        CrashAdvice(
+            "index .* is out of bounds for dimension 0",
+            "An order has more entries than there are rows: `x` has one row for each token, copies are k times "
+            "as many, and the rows that arrived follow from the exchanged counts.",
         ),
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
