@@ -115,8 +115,8 @@ EXERCISE = Exercise(
         ),
         CrashAdvice(
             "index .* is out of bounds for dimension 0",
-            "An order has more entries than there are rows: `x` has one row for each token, copies are k times "
-            "as many, and the rows that arrived follow from the exchanged counts.",
+            "An order has more entries than there are rows: `x` has one row for each token, copies are k "
+            "times as many, and the rows that arrived follow from the exchanged counts.",
         ),
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",

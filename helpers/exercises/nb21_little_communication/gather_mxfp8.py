@@ -2,8 +2,8 @@
 
 - What must a rank send so that the others can read its codes? And which dtype does gloo take for a byte?
 - largest = the largest absolute value of each block of 32; the scale is 2 to the power of
-  log2(largest / 448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and scales, each as one byte, with
-  `view(torch.uint8)`, and view what arrives as float8 again. What is the scale of a block of zeros?
+  log2(largest / 448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and
+  scales, each as one byte, with `view(torch.uint8)`, and view the arrived bytes as float8 again. What is the scale of a block of zeros?
 - blocks = shard.view(-1, 32); scales = torch.exp2((largest / 448).log2().ceil()), and 1 where largest is 0;
   scales.to(torch.float8_e8m0fnu).view(torch.uint8) is one byte per scale. dist.all_gather_single twice, then
   codes.view(torch.float8_e4m3fn).float() * scales.view(torch.float8_e8m0fnu).float(), in the weight's shape.
@@ -63,7 +63,7 @@ def _make_difficult(block: torch.Tensor, draw: Draw) -> None:
 
 
 def _read_codes(shard: torch.Tensor) -> torch.Tensor:
-    """Return the values of the shard's codes. Scales are found by halving and doubling, without logarithms."""
+    """Return the values of the shard's codes, with scales found by halving and doubling."""
     blocks = shard.view(-1, BLOCK)
     read = torch.zeros_like(blocks)
     for block, out in zip(blocks, read, strict=True):
@@ -93,8 +93,8 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "Invalid scalar type",
-            "gloo has no float8. Pass the same bytes as whole numbers, `codes.view(torch.uint8)`, and view what "
-            "arrives as float8.",
+            "gloo has no float8. Pass the same bytes as whole numbers, `codes.view(torch.uint8)`, and view "
+            "the arrived bytes as float8.",
         ),
         HangAdvice("Every rank must make the same calls, in the same order."),
     ),
