@@ -1,4 +1,4 @@
-"""Run answers of notebook 17 inside the ranks: send tokens to experts, compute losses and gradients.
+"""Run answers of notebook 17 inside the ranks: send tokens to experts, move a bias, combine gradients.
 
 Each function returns plain values by name. A text describes a problem that no value shows; "" means
 none.
@@ -64,7 +64,6 @@ def run_routing(
     logits: torch.Tensor,
     bias: torch.Tensor,
     k: int,
-    speed: float,
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
     """Call the answer to choose k experts for each token; run backward from the weights.
@@ -73,39 +72,70 @@ def run_routing(
     """
 
     def route(own: torch.Tensor) -> Any:
-        got = answer(own, bias.clone(), k, speed)
+        got = answer(own, bias.clone(), k)
         if not (isinstance(got, tuple | list) and len(got) == 3):
             return got
-        experts, weights, new = got
+        experts, weights, counts = got
         both = isinstance(experts, torch.Tensor) and isinstance(weights, torch.Tensor)
         if both and experts.dim() == 2 and experts.shape == weights.shape:
             experts, order = experts.sort(1)
             weights = weights.gather(1, order)
-        return experts, weights, new
+        return experts, weights, counts
 
     return run_forward_and_backward(
         route,
         {"logits": logits},
         {"weights": grad},
-        ("sorted experts", "weights", "new bias"),
-        wanted="(experts, weights, new bias)",
+        ("sorted experts", "weights", "counts"),
+        wanted="(experts, weights, counts)",
         unused=not len(logits),
         may_have_no_graph=True,
     )
 
 
-def run_balance(
-    answer: Callable[..., Any], rank: int, world_size: int, logits: torch.Tensor
+def run_update_bias(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    bias: torch.Tensor,
+    counts: Sequence[torch.Tensor],
+    speed: float,
 ) -> dict[str, Any] | None:
-    """Call the answer to compute the loss of all ranks' tokens from its own logits, and run backward."""
-    return run_forward_and_backward(
-        answer,
-        {"logits": logits},
-        {"loss": None},
-        kept="logits",
-        unused=not len(logits),
-        may_have_no_graph=True,
+    """Call the answer to move the bias after a step of some microbatches."""
+    got = answer(bias.clone(), [each.clone() for each in counts], speed)
+    return None if got is None else {"new bias": got}
+
+
+def run_moe_layer(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    experts: torch.Tensor,
+    weights: torch.Tensor,
+    up: torch.Tensor,
+    down: torch.Tensor,
+    matrix: torch.Tensor,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Call the answer to send copies of this rank's tokens through the experts, forward and backward."""
+    shared = Expert(matrix)
+    found = run_forward_and_backward(
+        lambda x, weights, up, down: answer(
+            rank, world_size, x, experts.clone(), weights, up, down, shared
+        ),
+        {"x": x, "weights": weights, "up": up, "down": down},
+        {"output": grad},
     )
+    if found is None:
+        return None
+    for name, leaf in (("x", x), ("weights", weights)):
+        key = f"gradient of {name}"
+        # without rows, no gradient and an empty one are alike
+        if not len(x) and found.get(key) is None:
+            found[key] = torch.zeros_like(leaf)
+    own = grad_of(shared.weight, not len(x))
+    return {**found, "gradient of the shared expert": own}
 
 
 def run_gradients(

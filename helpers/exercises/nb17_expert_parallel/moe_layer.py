@@ -1,0 +1,143 @@
+"""17.4 A layer of several experts per rank (25 min, ●●●●○)
+
+- In which order do copies arrive: by sender, or by expert? And in which order must results be sent back?
+- Count the copies for each expert, not for each rank, and exchange these counts: a rank then knows, for each
+  sender, how many of its rows belong to each of its experts. So it can name the expert of every row that
+  arrived, sort by it, and undo the sorting before results go back.
+- theirs.view(world_size, local) has a row for each sender and a column for each own expert. Expert of each
+  arrived row: torch.arange(local).repeat(world_size).repeat_interleave(theirs); by_expert = its argsort();
+  grouped(arrived[by_expert], up, theirs.view(world_size, local).sum(0).tolist()); then done[by_expert] =
+  rows. At the end y[order] = back, times weights, summed over the k copies, plus shared(x).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb17_expert_parallel.in_ranks import run_moe_layer
+
+
+def case(draw: Draw) -> Case:
+    n, local = draw.ranks, draw.of(2, 2, 3, 1)
+    count = n * local
+    k = min(count, draw.of(2, 2, 3, 1))
+    features, hidden = draw.of((2, 3), (3, 5), (4, 2))
+    dtype, generator = draw.dtype(torch.float64, torch.float64, torch.float32), draw.generator()
+    tokens = [draw.of(4, 3, 5, 0, 7, 2) for _ in range(n)]
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    wish = torch.rand(sum(tokens), count, generator=generator)
+    if draw.of("any", "any", "one is chosen by none") != "any" and count > k:
+        wish[:, draw.whole(0, count - 1)] -= 2
+    if draw.of(False, False, True) and n > 1 and count - local >= k:
+        first = local * draw.rank()
+        wish[:, first : first + local] -= 2  # nothing arrives at this rank
+    experts = wish.topk(k).indices
+    weights = torch.rand(sum(tokens), k, generator=generator, dtype=dtype) + 0.1
+    weights = weights / weights.sum(1, keepdim=True)
+    up, down = normal(count, features, hidden), normal(count, hidden, features)
+    x, grad, shared = (
+        normal(sum(tokens), features),
+        normal(sum(tokens), features),
+        normal(features, features),
+    )
+    saw = experts.flatten().bincount(minlength=count).view(n, local).sum(1).tolist()
+    row = features * x.element_size()
+    rows = [0, *torch.tensor(tokens).cumsum(0).tolist()]
+    own = [slice(rows[r], rows[r + 1]) for r in range(n)]
+    held = [slice(r * local, (r + 1) * local) for r in range(n)]
+    return Case(
+        f"{', '.join(map(str, tokens))} tokens, {k} of {count} experts, {local} on each rank, {dtype}",
+        [
+            (
+                x[s].clone(),
+                experts[s].clone(),
+                weights[s].clone(),
+                up[held[r]].clone(),
+                down[held[r]].clone(),
+                shared,
+                grad[s].clone(),
+            )
+            for r, s in enumerate(own)
+        ],
+        right=Reference(margin=1.0),
+        facts={
+            "bytes": [
+                max(c * k * row, s * row, 8 * count) for c, s in zip(tokens, saw, strict=True)
+            ],
+            "k": k,
+            "local": local,
+        },
+        shown="x, experts, weights, up, down, shared",
+        telling=local > 1 and k > 1,
+    )
+
+
+def max_exchange_bytes(case: Case, rank: int) -> int:
+    """Return the most bytes that one exchange needs: own copies, copies that arrive, or the counts."""
+    found: int = case.facts["bytes"][rank]
+    return found
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_to_all",)),
+        Calls(
+            phase="forward",
+            exactly=3,
+            bytes_per_call=max_exchange_bytes,
+            missing="Counts, copies out, results back.",
+            why="Counts, copies out, results back: three exchanges.",
+            large_advice="A copy is sent to its expert's rank only, without padding and without its weight.",
+        ),
+        Calls(
+            phase="backward",
+            exactly=2,
+            bytes_per_call=max_exchange_bytes,
+            missing="Gradients take both ways of the copies in reverse.",
+            why="Gradients take both ways of the copies in reverse.",
+            large_advice="A gradient is sent where its copy was, and nowhere else.",
+        ),
+        WaitsForAll(),
+    ),
+    failed=(
+        CrashAdvice(
+            "cannot reshape tensor of 0 elements",
+            "A rank may have no tokens, and -1 has no value for a tensor without elements: name all sizes, "
+            "for example `view(n, k, x.shape[1])`.",
+        ),
+        CrashAdvice(
+            "split_with_sizes expects split_sizes to sum",
+            "The counts of the product do not add up to its rows. The rows that arrived follow from the "
+            "exchanged counts, not from this rank's own.",
+        ),
+        CrashAdvice(
+            "index .* is out of bounds for dimension 0",
+            "An order has more entries than there are rows: `x` has one row for each token, copies are k "
+            "times as many, and the rows that arrived follow from the exchanged counts.",
+        ),
+        CrashAdvice(
+            "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
+            "These counts were never written, or not all of them: exchange one number for each expert, also "
+            "for those that nobody chose: `bincount(minlength=world_size * local)`.",
+        ),
+        CrashAdvice(
+            "",
+            "The ranks do not agree on how many rows they send to each other. Exchange one count for each "
+            "expert first, also for those that nobody chose: `bincount(minlength=world_size * local)`.",
+            died=True,
+        ),
+        CrashAdvice(
+            "does not require grad",
+            "A rank's result has no graph, so its backward makes no call. Both exchanges and the products "
+            "must run on every rank, with no rows, too.",
+        ),
+    ),
+    kind=Kind.MODULE,
+    driver=run_moe_layer,
+    reported=("result",),
+    sizes=(1, 2, 3, 4),
+    count=16,
+)
