@@ -11,13 +11,12 @@
   dcp.async_save(..., checkpoint_id=folder / str(done), process_group=group).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import trainer
@@ -417,9 +416,9 @@ JUDGES: dict[str, Any] = {
 
 def draw_whole_case(draw: Draw) -> Case:
     """Draw a training that is killed on 2 x 2 ranks and continued on 2 x 1."""
-    every, steps = 4, 16
+    every, steps = 3, 12
     settings = {"steps": steps, "save_every": every, "seed": draw.whole(0, 999)}
-    kill = [draw.whole(0, 3), draw.whole(2 * every + 1, 3 * every - 2)]
+    kill = [draw.whole(0, 3), draw.whole(2 * every, 3 * every - 2)]
     plan: dict[str, Any] = {"sizes": [2, 2], "next": [2, 1], "kill": kill, "settings": settings}
 
     def problem(values: list[Any]) -> Finding | None:
@@ -480,9 +479,15 @@ def observe(case: Case, run: Run) -> Iterator[str]:
     failure = run.failure
     if isinstance(failure, RankFailed):
         said = f"{failure.error.kind}: {failure.error.message}"
-        if "different device mesh" in said or "overlapping meshes" in said:
-            yield "shard meshes"
-        if "must have the same mesh" in said:
+        # torch's words, which name the two meshes
+        meshes = re.findall(r"DeviceMesh\(\(([^)]*)\)", said)
+        if "different device mesh" in said:
+            yield "sharded before cut"
+        elif "overlapping meshes" in said and len(set(meshes)) == 1 and "data" in meshes[0]:
+            yield "model before blocks"
+        elif "overlapping meshes" in said or "Invariant encountered" in said:
+            yield "not along data"
+        elif "must have the same mesh" in said:
             yield "mixed meshes"
 
 

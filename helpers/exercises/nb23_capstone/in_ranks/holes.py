@@ -10,7 +10,6 @@ import math
 import os
 import signal
 from collections.abc import Callable
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from helpers.checks.scripts import (
 )
 from helpers.exercises.nb19_checkpoints.in_ranks.while_training import WriteRecorder
 from helpers.exercises.nb23_capstone.in_ranks import trainer
+from helpers.exercises.nb23_capstone.in_ranks.whole import copy_whole, whole
 from helpers.exercises.shared.in_ranks.attempts import folder_of_script, join
 from helpers.jobs.torchrun import JobOptions, start_job
 
@@ -115,30 +115,6 @@ def train_whole(answer: Any, plan: dict[str, Any]) -> dict[str, Any]:
     dist.destroy_process_group()
     told = {"seed": plan["settings"]["seed"], "steps": plan["settings"]["steps"]}
     return {"losses": losses, "weights": weights, "speed": speed, **told}
-
-
-def copy_whole(tensors: Any) -> torch.Tensor:
-    """Copy tensors, which may be sharded, into one vector. All ranks must call this."""
-    with _without_warnings():
-        return torch.cat([_whole(t).detach().flatten().clone() for t in tensors])
-
-
-def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-@contextmanager
-def _without_warnings() -> Any:
-    """Silence DTensor's hint that two gathers could be one."""
-    import logging
-
-    logger = logging.getLogger("torch.distributed.tensor._redistribute")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 # --- each function alone --------------------------------------------------------------------------
@@ -241,7 +217,7 @@ def try_backward(
     grad = model.table.grad
     return {
         "loss": _number(got),
-        "gradient": torch.zeros(0) if grad is None else _whole(grad).detach().clone(),
+        "gradient": torch.zeros(0) if grad is None else whole(grad).detach().clone(),
     }
 
 
