@@ -43,7 +43,7 @@ class _GatherTokens(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return _ScatterSums.apply(grads[0], ctx.group), None
+        return _ScatterSums.apply(grads[0], ctx.group), None  # type: ignore[no-untyped-call]
 
 
 class _ScatterSums(torch.autograd.Function):
@@ -58,7 +58,7 @@ class _ScatterSums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return _GatherTokens.apply(grads[0], ctx.group), None
+        return _GatherTokens.apply(grads[0], ctx.group), None  # type: ignore[no-untyped-call]
 
 
 class Experts(nn.Module):
@@ -67,18 +67,17 @@ class Experts(nn.Module):
     def __init__(self, count: int, group: Any, own: int) -> None:
         super().__init__()
         weight = torch.randn(count, HIDDEN, HIDDEN) / HIDDEN**0.5
-        self.first, self.group = (0, None) if group is None else (own, group)
+        self.first, self.group = 0 if group is None else own, group
         self.weight = nn.Parameter(weight if group is None else weight[own : own + 1].clone())
 
     def forward(self, x: torch.Tensor, choice: torch.Tensor) -> torch.Tensor:
+        gather: Any = _GatherTokens.apply
+        scatter: Any = _ScatterSums.apply
         if self.group is not None:
-            x = _GatherTokens.apply(x, self.group)
-            choice = _GatherTokens.apply(choice, self.group)
-        out = sum(
-            (x @ weight) * (choice == self.first + k)[:, None]
-            for k, weight in enumerate(self.weight)
-        )
-        return out if self.group is None else _ScatterSums.apply(out, self.group)
+            x, choice = gather(x, self.group), gather(choice, self.group)
+        chosen = [(choice == self.first + k)[:, None] for k in range(len(self.weight))]
+        out = torch.stack([(x @ w) * c for w, c in zip(self.weight, chosen, strict=True)]).sum(0)
+        return out if self.group is None else scatter(out, self.group)
 
 
 class ExpertBlock(nn.Module):
@@ -98,11 +97,11 @@ class ExpertBlock(nn.Module):
         # a random number for each token and expert, so that all experts get tokens
         choice = (scores + torch.rand(scores.shape)).argmax(1)
         self.choices.append(choice.tolist())
-        return x + scores.gather(1, choice[:, None]) * self.experts(x, choice)
+        return x + scores.gather(1, choice[:, None]) * self.experts(x, choice)  # type: ignore[no-any-return]
 
 
 class ExpertModel(nn.Module):
-    """Maps tokens (batch, tokens) to scores (batch * tokens, VOCABULARY). `head` shares the table."""
+    """Maps tokens (batch, tokens) to scores (batch * tokens, VOCABULARY). `head` has the table's weight."""
 
     def __init__(self, seed: int, count: int, group: Any = None, own: int = 0) -> None:
         super().__init__()
@@ -118,7 +117,7 @@ class ExpertModel(nn.Module):
         x = self.table(tokens).flatten(0, 1)
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x))  # type: ignore[no-any-return]
 
 
 def run_bugs(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +20,7 @@ import torch._dynamo  # DTensor imports it, and it replaces functions of torch: 
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
@@ -179,7 +181,7 @@ def try_shard(
             for name, p in parameters.items()
         },
         "names": list(parameters),
-        "gradients": copy_whole(p.grad for p in parameters.values()),
+        "gradients": copy_whole(p.grad for p in parameters.values() if p.grad is not None),
     }
 
 
@@ -241,7 +243,10 @@ def try_clip(
         parameter.grad = distribute_tensor(gradient.clone(), line, places)
         model.register_parameter(f"p{i}", parameter)
     got = function(model, plan["limit"])
-    return {"norm": _number(got), "gradients": copy_whole(p.grad for p in model.parameters())}
+    return {
+        "norm": _number(got),
+        "gradients": copy_whole(p.grad for p in model.parameters() if p.grad is not None),
+    }
 
 
 def try_save(
@@ -267,11 +272,12 @@ def try_save(
         optimizer.zero_grad()
         if step + 1 in (first, second):
             saved = copy_whole(model.parameters())
-            saving = function(model, optimizer, step + 1, folder, group, saving)
+            earlier = saving if hasattr(saving, "result") else None
+            saving = function(model, optimizer, step + 1, folder, group, earlier)
             returned.append(type(saving).__name__ if not hasattr(saving, "result") else "")
             with torch.no_grad():
                 for p in model.parameters():
-                    p.to_local().add_(1.0)  # training continues
+                    p.add_(1.0)  # training continues
     if hasattr(saving, "result"):
         saving.result()
     writes.end()
@@ -289,9 +295,9 @@ def try_save(
     other = torch.optim.AdamW(fresh.parameters(), lr=0.01)
     try:
         told["done"] = trainer.load(fresh, other, folder)
-    except Exception as error:  # the files are the answer's
-        said = " ".join(str(error).split())
-        return {**told, "error": f"{type(error).__name__}: {said[:300]}"}
+    except (Exception, CheckpointException) as error:  # the files are the answer's
+        reasons = re.findall(r"\w+Error: .*", str(error)) or [type(error).__name__]
+        return {**told, "error": reasons[-1][:300]}
     state = other.state[fresh.table]
     told["right weights"] = bool(torch.allclose(copy_whole(fresh.parameters()), saved))
     told["late weights"] = bool(torch.allclose(copy_whole(fresh.parameters()), saved + 1))

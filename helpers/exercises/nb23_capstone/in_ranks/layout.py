@@ -1,4 +1,4 @@
-"""Run answers of notebook 23 inside the ranks: a mesh, a training on it, a script.
+"""Run answers of notebook 23 inside the ranks: a mesh, and a training on it.
 
 Each function returns plain values by name; only the launching process knows the right ones. A text
 describes a problem that no value shows; "" means none.
@@ -6,18 +6,13 @@ describes a problem that no value shows; "" means none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.utils.data import TensorDataset
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
-from helpers.ranks.rank_context import launch_folder
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")
 

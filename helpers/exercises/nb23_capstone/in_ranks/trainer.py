@@ -2,14 +2,13 @@
 
     torchrun --nproc-per-node 4 trainer.py holes.py folder     # a checkpoint in `folder` is continued
 
-The missing functions are attributes of `holes`: share, shard, backward, clip and save. Each `train` has a
-comment where it calls one.
+`train` calls the missing functions as attributes of `holes`, with a comment at each call.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,14 @@ import torch.distributed.checkpoint as dcp
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 
 from helpers.data.play import play
 
 VOCABULARY, HIDDEN, HEADS, MLP, TOKENS = 128, 64, 4, 128, 32
 END, NO_TARGET = 0, -100
-PLAN = {name: ColwiseParallel() for name in ("query", "key", "value", "gate", "up")}
+PLAN: dict[str, Any] = {name: ColwiseParallel() for name in ("query", "key", "value", "gate", "up")}
 PLAN |= {name: RowwiseParallel() for name in ("mix", "down")}
 
 
@@ -67,20 +66,20 @@ class Block(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.attention_norm, self.mlp_norm = nn.RMSNorm(HIDDEN), nn.RMSNorm(HIDDEN)
-        for name in ("query", "key", "value", "mix"):
-            setattr(self, name, nn.Linear(HIDDEN, HIDDEN, bias=False))
+        linears = [nn.Linear(HIDDEN, HIDDEN, bias=False) for _ in range(4)]
+        self.query, self.key, self.value, self.mix = linears
         self.gate, self.up = (nn.Linear(HIDDEN, MLP, bias=False) for _ in range(2))
         self.down = nn.Linear(MLP, HIDDEN, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.attention_norm(x)
         # under tensor parallelism, these are the heads of this rank
-        heads = (getattr(self, name)(h) for name in ("query", "key", "value"))
-        q, k, v = (y.unflatten(-1, (-1, HIDDEN // HEADS)).transpose(1, 2) for y in heads)
+        parts = (self.query(h), self.key(h), self.value(h))
+        q, k, v = (y.unflatten(-1, (-1, HIDDEN // HEADS)).transpose(1, 2) for y in parts)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.mix(mixed.transpose(1, 2).flatten(2))
         h = self.mlp_norm(x)
-        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))  # type: ignore[no-any-return]
 
 
 class Decoder(nn.Module):
@@ -130,14 +129,12 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> in
     """Load the newest whole checkpoint, and return its number of steps: 0 without any."""
     whole = [int(path.parent.name) for path in folder.glob("*/.metadata")]
     if whole:
-        states = dict(zip(("model", "optimizer"), get_state_dict(model, optimizer), strict=True))
-        dcp.load(states, checkpoint_id=folder / str(max(whole)))
-        set_state_dict(
-            model,
-            optimizer,
-            model_state_dict=states["model"],
-            optim_state_dict=states["optimizer"],
+        states: Any = dict(
+            zip(("model", "optimizer"), get_state_dict(model, optimizer), strict=True)
         )
+        dcp.load(states, checkpoint_id=folder / str(max(whole)))  # type: ignore[attr-defined]
+        weights, moments = states["model"], states["optimizer"]
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
     return max(whole, default=0)
 
 
