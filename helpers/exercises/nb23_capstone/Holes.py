@@ -212,7 +212,8 @@ def one_process_gradients(plan: Mapping[str, Any], names: Sequence[str]) -> torc
     trainer.summed_loss(model, plan["windows"]).backward()
     known = dict(model.named_parameters())
     grads = [known[name].grad for name in names if name in known]
-    return torch.cat([g.flatten() for g in grads if g is not None]) / plan["sizes"][0]
+    total = torch.cat([g.flatten() for g in grads if g is not None])
+    return total / int(plan["sizes"][0])
 
 
 class in_float64:
@@ -406,10 +407,10 @@ def judge_save(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
     if "error" in value:
         yield Finding(f"the script's `load` cannot read it: {value['error']}", seen=("save names",))
         return
-    if value["late weights"]:
+    if same(value["saved"] + 1, value["loaded"], TOLERANCE):
         what = "the checkpoint has weights of after the call, not of the call"
         yield Finding(what, seen=("save late",))
-    elif not value["right weights"]:
+    elif not same(value["saved"], value["loaded"], TOLERANCE):
         yield Finding("the loaded weights are not those of the call", seen=("save weights",))
     elif value["optimizer steps"] != saves[-1]:
         what = f"the loaded optimizer has made {value['optimizer steps']:g} steps, not {saves[-1]}"
