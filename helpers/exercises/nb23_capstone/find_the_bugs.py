@@ -315,7 +315,7 @@ ONE_STEP_ADVICE = (
 
 def case(draw: Draw) -> Case:
     sizes = draw.of(*SIZES[draw.ranks])
-    n, batch_size, accumulate, steps = draw.ranks, draw.whole(1, 2), draw.of(2, 2, 1), draw.of(2, 3)
+    n, batch_size, accumulate, steps = draw.ranks, draw.whole(1, 2), draw.of(2, 2, 1), 2
     generator = draw.generator()
     count = n * batch_size * accumulate * (steps + 1)
     drawn = torch.randint(1, 8, (count, 9), generator=generator)
@@ -347,6 +347,6 @@ EXERCISE = Exercise(
     driver=run_bugs,
     reported=("learned", "hosted", "choices"),
     sizes=(2, 4, 4),
-    count=6,
+    count=12,
     points=20,
 )
