@@ -4,4 +4,5 @@ Modules:
     digits     handwritten digits
     gpu_trace  a profile from a GPU
     idx        files in the format of MNIST
+    play       the beginning of a play by Shakespeare
 """

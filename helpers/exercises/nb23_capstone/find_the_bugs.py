@@ -1,12 +1,14 @@
-"""23.3 Eight bugs (30 min, ●●●●○)
+"""23.3 Eight bugs of a language-model trainer (35 min, ●●●●○)
 
-- Let the check lead you: it names one effect at a time. Ask for each line of the script: on which ranks does
-  it run, how often, and on whose data?
-- One collective is under `if rank == 0`. Look at the three lines around backward: which microbatch is the
-  last, how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
-- last = (i + 1) % accumulate == 0; loss / accumulate; clip once, before the step; at the top of an epoch
-  sampler.set_epoch(epoch) and model.train(); test on Subset(test, range(rank, len(test), world_size));
-  all_reduce and append on every rank; save on rank 0 only.
+- Let the check lead you: it names one effect at a time. Ask for each line: which ranks have the same
+  samples, which have the same weights, and who has already divided by what?
+- Two wrappers are wrong in what they leave out. Two lines use a rank's number or the world's size where
+  a coordinate or one dimension's size belongs. Two numbers must be those of all ranks: the targets and
+  the norm.
+- sampler: data.size(), data.get_local_rank(). flag: device=device. After TABLES_PLAN: model.head.weight
+  = model.table.weight. checkpoint_wrapper(block) without the option. fully_shard(model, ...) last. loss:
+  reduction "sum", times data.size(), divided by all targets along data. experts: p.grad /= data.size().
+  norm: squares of p.grad.full_tensor(), and of the experts' gradients summed along data.
 """
 
 from collections.abc import Iterator
@@ -14,29 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DistributedSampler
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import (
-    CLASSES,
-    PIXELS,
-    Samples,
-    classifier_with_dropout,
-    copy_weights,
-    run_script,
-)
+from helpers.exercises.nb23_capstone.in_ranks.bugs import ExpertModel, router_seed, run_bugs
+from helpers.exercises.nb23_capstone.in_ranks.trainer import END, count_targets, inputs_and_targets
 
-LR, MOMENTUM, TOLERANCE = 0.1, 0.9, 1e-6
-NO_CLIP = 1e6
-Batches = list[list[list[int]]]
-"""The samples of each microbatch of each rank in an epoch."""
-ONE_STEP_ADVICE = (
-    "A step must do what one process does with the whole batch: take the mean of the losses of all "
-    "microbatches of all ranks (notebook 08), clip the gradient once, after the last backward, and clear it "
-    "after the step."
-)
+LR, TOLERANCE, NO_LIMIT = 0.1, 1e-7, 1e6
+SIZES = {2: ((2, 1), (1, 2)), 4: ((2, 2), (2, 2), (4, 1))}
+Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -44,210 +33,320 @@ class Script:
     """The script's settings and data, and what its ranks must do together."""
 
     seed: int
-    train: Samples
-    test: Samples
-    ranks: int
+    sizes: tuple[int, int]
+    windows: torch.Tensor
     batch_size: int
     accumulate: int
-    clip: float
-    epochs: int
+    limit: float
+    steps: int
 
-    def batches(self, epoch: int) -> Batches:
-        found = []
-        for rank in range(self.ranks):
-            data: Any = range(len(self.train[0]))
-            sampler: Any = DistributedSampler(data, self.ranks, rank)
-            sampler.set_epoch(epoch)
-            own, size = list(sampler), self.batch_size
-            found.append([own[i : i + size] for i in range(0, len(own), size)])
-        return found
+    def parts(self, coordinate: int) -> list[list[int]]:
+        """Return the windows of each microbatch of a data coordinate, in order."""
+        data: Any = self.windows
+        order: list[int] = list(DistributedSampler(data, self.sizes[0], coordinate))
+        count, size = self.steps * self.accumulate, self.batch_size
+        return [order[i * size : (i + 1) * size] for i in range(count)]
 
     def problem(self, values: list[Any]) -> Finding | None:
         """Return the first problem. The most basic ones come first."""
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
-        after, accuracies = train_in_one_process(self)
+        yield from self.wrong_samples(values)
         for rank, value in enumerate(values):
-            if len(value["weights"]) != len(after):
-                made = plural(len(value["weights"]), "step")
-                yield Finding(f"rank {rank} makes {made}; expected: {len(after)}", STEPS_ADVICE)
-        mine = values[0]["weights"]
-        for step, copies in enumerate(zip(*(v["weights"] for v in values), strict=False), 1):
-            if any(describe_distance(copies[0], other) for other in copies[1:]):
-                yield Finding(f"after step {step} the ranks have different weights", AVERAGE_ADVICE)
-        if far := describe_distance(after[0], mine[0]):
-            what = f"after step 1 the ranks have the same weights, but they {far}"
-            yield Finding(what, ONE_STEP_ADVICE)
-        yield from self.samples(values)
-        for value in values:
-            if value["without dropout"] != []:
-                epoch = value["without dropout"][0] // len(self.batches(0)[0]) + 1
-                what = f"in epoch {epoch} the model learns in evaluation mode: without dropout"
-                yield Finding(what, MODE_ADVICE)
-        for step, (wanted, got) in enumerate(zip(after, mine, strict=False), 1):
-            if far := describe_distance(wanted, got):
-                yield Finding(f"after step {step} the weights {far}", ONE_STEP_ADVICE)
-        seen, tests = sum(value["evaluated"] for value in values), len(self.test[0])
-        if seen != tests * self.epochs:
-            each = f"{seen / self.epochs:.3g}"
-            yield Finding(
-                f"an evaluation goes through {each} samples, and the test set has {tests}",
-                TEST_ONCE_ADVICE,
-            )
-        for rank, value in enumerate(values):
-            if value["history"] is None:
-                yield Finding(f"rank {rank} returns nothing", ACCURACY_ADVICE)
-            elif problem := difference(accuracies, value["history"], TOLERANCE):
-                yield Finding(
-                    f"the accuracies that rank {rank} returns: {problem}", ACCURACY_ADVICE
+            if value["hosted"]:
+                what = (
+                    f"rank {rank} passes a tensor without `device=device` to {value['hosted'][0]}"
                 )
-        writers = [rank for rank, value in enumerate(values) if value["saves"]]
-        loaded = values[0]["checkpoint"]
-        if len(writers) > 1:
-            listed = ", ".join(map(str, writers))
-            yield Finding(f"ranks {listed} all write the same file", WRITER_ADVICE)
-        elif writers != [0]:
-            yield Finding("rank 0 writes no checkpoint", SAVE_ADVICE)
-        elif not isinstance(loaded, torch.Tensor):
-            yield Finding(
-                f"the checkpoint does not load into a plain model: {loaded}", PLAIN_MODEL_ADVICE
-            )
-        elif far := describe_distance(after[-1], loaded):
-            yield Finding(f"the weights in the checkpoint {far}", SAVE_ADVICE)
+                yield Finding(what, HOSTED_ADVICE)
+        for rank, value in enumerate(values):
+            if value["made"] != self.steps:
+                what = f"rank {rank} returns {value['made']}; {self.steps} steps were to be made"
+                yield Finding(what, STEPS_ADVICE)
+            if len(value["weights"]) != self.steps:
+                what = (
+                    f"rank {rank} makes {plural(len(value['weights']), 'step')}, not {self.steps}"
+                )
+                yield Finding(what, STEPS_ADVICE)
+        yield from self.diverging(values)
+        if not values[0]["tied"]:
+            yield Finding("`model.head.weight` is no longer `model.table.weight`", TIED_ADVICE)
+        yield from self.other_routes(values)
+        yield from self.wrong_gradients(values)
+        after, _ = train_in_one_process(self)
+        for step, wanted in enumerate(after):
+            for rank, value in enumerate(values):
+                for name, weight in wanted.items():
+                    own = weight[rank // self.sizes[1]][None] if "experts" in name else weight
+                    if not same(own, value["weights"][step].get(name), TOLERANCE):
+                        what = f"after step {step + 1}, {name} of rank {rank} is not that of one process"
+                        yield Finding(what, ONE_STEP_ADVICE)
 
-    def samples(self, values: list[Any]) -> Iterator[Finding]:
-        """Yield a message for each rank whose microbatches are not those of its sampler."""
-        for epoch in range(self.epochs):
-            for rank, share in enumerate(self.batches(epoch)):
-                count, learned = len(share), values[rank]["batches"]
-                mine = sort_samples(learned[epoch * count : (epoch + 1) * count])
-                if mine == sort_samples(share):
-                    continue
-                where = f"in epoch {epoch + 1} rank {rank}"
-                if epoch and mine == sort_samples(learned[:count]):
-                    yield Finding(
-                        f"{where} goes through the microbatches of epoch 1 again", ORDER_ADVICE
+    def wrong_samples(self, values: list[Any]) -> Iterator[Finding]:
+        data, tensor = self.sizes
+        for rank, value in enumerate(values):
+            wanted = self.parts(rank // tensor)
+            learned = [sorted(part) for part in value["learned"]]
+            if learned == [sorted(part) for part in wanted]:
+                continue
+            neighbor = rank // tensor * tensor + (rank + 1) % tensor
+            if tensor > 1 and values[neighbor]["learned"] != value["learned"]:
+                what = (
+                    f"ranks {rank} and {neighbor} of one tensor group learn from different windows"
+                )
+                yield Finding(what, SAMPLER_ADVICE)
+            elif len(learned) != len(wanted):
+                what = f"rank {rank} learns from {plural(len(learned), 'microbatch')}, not {len(wanted)}"
+                yield Finding(what, STEPS_ADVICE)
+            else:
+                what = f"rank {rank} learns from other windows than its data coordinate's"
+                yield Finding(what, OTHER_SAMPLES_ADVICE)
+
+    def diverging(self, values: list[Any]) -> Iterator[Finding]:
+        """Yield a weight that ranks of one data group should have alike, and that differs after step 1."""
+        for rank, value in enumerate(values):
+            first = rank % self.sizes[1]
+            for name, weight in value["weights"][0].items():
+                if "experts" not in name and not same(
+                    values[first]["weights"][0].get(name), weight, TOLERANCE
+                ):
+                    what = f"after step 1, {name} differs between ranks {first} and {rank}"
+                    inside = name.startswith("blocks.")
+                    yield Finding(what, BLOCKS_ADVICE if inside else ROOT_ADVICE)
+
+    def other_routes(self, values: list[Any]) -> Iterator[Finding]:
+        """Yield how many tokens took another way in backward than in forward."""
+        for rank, value in enumerate(values):
+            for block, choices in enumerate(value["choices"]):
+                runs = self.steps * self.accumulate
+                if len(choices) == runs:
+                    what = f"on rank {rank}, block {block} is not recomputed in backward"
+                    yield Finding(what, RECOMPUTED_ADVICE)
+                    return
+                pairs = list(zip(choices[::2], choices[1::2], strict=False))
+                moved = sum(a != b for x, y in pairs for a, b in zip(x, y, strict=False))
+                total = sum(len(x) for x, _ in pairs)
+                if moved:
+                    what = (
+                        f"on rank {rank}, in block {block}, the recomputed router sends {moved} of {total} "
+                        "tokens to other experts than in forward"
                     )
-                yield Finding(
-                    f"{where} learns from other samples than its sampler's", SAMPLER_ADVICE
-                )
+                    yield Finding(what, ROUTER_ADVICE)
+                    return
+
+    def wrong_gradients(self, values: list[Any]) -> Iterator[Finding]:
+        """Yield what is wrong with the gradients of step 1, whatever each rank scaled them by."""
+        _, (right, norm) = train_in_one_process(self)
+        wanted = min(1.0, self.limit / (norm + 1e-6))
+        scales: set[float] = set()
+        for name, grad in right.items():
+            if "experts" in name:
+                continue
+            got = values[0]["grads"][0].get(name)
+            if got is None or got.shape != grad.shape:
+                yield Finding(f"in step 1, {name} has no gradient", ONE_STEP_ADVICE)
+                return
+            scales |= ratios(got, grad)
+        # each rank may have scaled its part by another number; more of them is another loss
+        if len(scales) > len(values):
+            mean = train_in_one_process(self, of_means=True)[1][0]
+            of_means = {
+                r
+                for n, g in mean.items()
+                if "experts" not in n
+                for r in ratios(values[0]["grads"][0][n], g)
+            }
+            what = (
+                "in step 1, the gradients are not those of the mean over all targets of all ranks"
+            )
+            yield Finding(what, MEANS_ADVICE if len(of_means) <= len(values) else LOSS_ADVICE)
+            return
+        tensor = self.sizes[1]
+        for rank, value in enumerate(values):
+            for name, grad in right.items():
+                if "experts" not in name:
+                    continue
+                own = ratios(value["grads"][0][name], grad[rank // tensor : rank // tensor + 1])
+                if len(own) > 1:
+                    yield Finding(
+                        f"in step 1, {name} of rank {rank} has another gradient", EXPERTS_ADVICE
+                    )
+                    return
+                if own and not any(abs(r - s) < 1e-5 * s for r in own for s in scales):
+                    factor = next(iter(own)) / min(scales, key=lambda s: abs(s - wanted))
+                    what = (
+                        f"in step 1, rank {rank}'s gradient of {name} is {factor:.3g} times that of "
+                        f"one process"
+                    )
+                    if len(scales) > 1:
+                        what = (
+                            f"in step 1, rank {rank}'s gradient of {name} has another scale than all "
+                            f"others"
+                        )
+                    yield Finding(what, EXPERTS_ADVICE)
+                    return
+        if len(scales) > 1:
+            listed = ", ".join(f"{s:.3g}" for s in sorted(scales))
+            what = f"in step 1, the ranks scale their parts of the gradients by different factors: {listed}"
+            yield Finding(what, CLIP_ADVICE)
+        elif scales and abs(next(iter(scales)) - wanted) > 1e-5 * wanted:
+            what = (
+                f"in step 1, the gradients are {next(iter(scales)):.4g} times those of one "
+                f"process before "
+            )
+            what += f"clipping; {wanted:.4g} is right (norm {norm:.4g}, limit {self.limit:.4g})"
+            yield Finding(what, SCALE_ADVICE)
 
 
-def train_in_one_process(script: Script) -> tuple[list[torch.Tensor], list[float]]:
-    """Train in one process: the weights after every step, the accuracy after every epoch."""
-    model = classifier_with_dropout(script.seed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
-    after, accuracies = [], []
-    for epoch in range(script.epochs):
-        model.train()
-        shares = script.batches(epoch)
-        for i in range(len(shares[0])):
-            together = [k for share in shares for k in share[i]]
-            loss = cross_entropy(model(script.train[0][together]), script.train[1][together])
-            (loss / script.accumulate).backward()
-            if (i + 1) % script.accumulate == 0:
-                nn.utils.clip_grad_norm_(model.parameters(), script.clip)
-                optimizer.step()
-                optimizer.zero_grad()
-                after.append(copy_weights(model))
-        model.eval()
-        with torch.no_grad():
-            right = model(script.test[0]).argmax(1) == script.test[1]
-        accuracies.append(right.double().mean().item())
-    return after, accuracies
+def ratios(got: torch.Tensor, wanted: torch.Tensor) -> set[float]:
+    """Return the different ratios of elements, to six digits, where the wanted element is large enough."""
+    large = wanted.abs() > 1e-4 * wanted.abs().max()
+    found = (got[large] / wanted[large]).tolist()
+    kept: list[float] = []
+    for ratio in found:
+        if not any(abs(ratio - other) <= 1e-5 * abs(other) for other in kept):
+            kept.append(ratio)
+    return {float(f"{ratio:.6g}") for ratio in kept}
 
 
-STEPS_ADVICE = "Make one optimizer step for each `accumulate` microbatches."
-AVERAGE_ADVICE = (
-    "The ranks have different weights: their gradients were not averaged, or not all of them. With DDP "
-    "the backward of the last microbatch must average them (notebook 09)."
-)
-ORDER_ADVICE = (
-    "Every epoch has the same order. A sampler that shuffles needs the epoch's number (notebook "
-    "07)."
-)
+def train_in_one_process(
+    script: Script, of_means: bool = False
+) -> tuple[list[Named], tuple[Named, float]]:
+    """Train in one process: the weights after each step, and step 1's gradients before clipping, and norm.
+
+    of_means: with the mean of the microbatches' means instead of the mean over all targets.
+    """
+    dtype, state = torch.get_default_dtype(), torch.get_rng_state()
+    torch.set_default_dtype(torch.float64)
+    data = script.sizes[0]
+    try:
+        model = ExpertModel(script.seed, data)
+        optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+        shares = [script.parts(d) for d in range(data)]
+        after, first, first_norm = [], {}, 0.0
+        for step in range(script.steps):
+            mine = slice(step * script.accumulate, (step + 1) * script.accumulate)
+            parts = [[script.windows[p] for p in share[mine]] for share in shares]
+            total = sum(count_targets(part) for own in parts for part in own)
+            for d, own in enumerate(parts):
+                for k, part in enumerate(own, step * script.accumulate):
+                    torch.manual_seed(router_seed(script.seed, d, k))
+                    divisor = count_targets(part) * len(own) * data if of_means else total
+                    inputs, targets = inputs_and_targets(part)
+                    loss = cross_entropy(
+                        model(inputs), targets.flatten(), ignore_index=-100, reduction="sum"
+                    )
+                    (loss / max(divisor, 1)).backward()
+            grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+            norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), script.limit))
+            if not step:
+                first, first_norm = grads, norm
+            optimizer.step()
+            optimizer.zero_grad()
+            after.append({n: p.detach().clone() for n, p in model.named_parameters()})
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_rng_state(state)
+    return after, (first, first_norm)
+
+
 SAMPLER_ADVICE = (
-    "A rank must learn from the samples that its sampler gives it, batch_size of them in a "
-    "microbatch."
+    "Ranks of one tensor group compute parts of the same product, so they need the same windows. The "
+    "sampler's number of replicas and its rank are those of the data dimension."
 )
-MODE_ADVICE = (
-    "The model learns in evaluation mode. `model.eval()` stays in force until `model.train()` is called, "
-    "which each epoch needs."
+OTHER_SAMPLES_ADVICE = (
+    "The windows of a step are those that `DistributedSampler` gives a data coordinate: `batch_size` in "
+    "each microbatch, in their order."
 )
-TEST_ONCE_ADVICE = (
-    "Each test sample must count once, over all ranks together. A DistributedSampler pads the shares to "
-    "equal lengths, or drops what is left over (notebook 07)."
+HOSTED_ADVICE = (
+    "That tensor is made in the CPU's memory. gloo takes it, so nothing happens here, but on GPUs NCCL "
+    "raises an error for a CPU tensor. Make each tensor that a collective gets with `device=device`."
 )
-ACCURACY_ADVICE = (
-    "Every rank must return the accuracy over all ranks: right answers of all ranks divided by test "
-    "samples of all ranks."
+STEPS_ADVICE = (
+    "Make one optimizer step from `accumulate` microbatches, until `steps` are made or a rank is "
+    "interrupted. Return their number."
 )
-WRITER_ADVICE = "Several ranks write the same file. All have the same weights: let rank 0 write it."
-PLAIN_MODEL_ADVICE = (
-    "The checkpoint has DDP's names. Save `model.state_dict()`: `model` is the plain model."
+ROOT_ADVICE = (
+    "This weight is outside the blocks, and no wrapper averages its gradient: `fully_shard` must also "
+    "be called for the model, after its blocks (notebook 12)."
 )
-SAVE_ADVICE = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
-
-
-def describe_distance(wanted: torch.Tensor, got: Any) -> str:
-    """Return how far weights are from those of one process, or "" if they are within the tolerance."""
-    if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
-        return "are not those of the model"
-    far = float((got.double() - wanted).abs().max())
-    return "" if far <= TOLERANCE else f"are {far:.1g} from one process's; {TOLERANCE:g} is allowed"
-
-
-def sort_samples(batches: Any) -> list[list[int]]:
-    """Sort the samples of each microbatch, because their order within it makes no difference."""
-    return [sorted(batch) for batch in batches]
+BLOCKS_ADVICE = (
+    "The ranks have different weights: their gradients were not averaged. `fully_shard` must be called "
+    "for each block, along data."
+)
+TIED_ADVICE = (
+    "The model began with one weight for both. `parallelize_module` puts a new parameter into each "
+    "module, so one became two, with two gradients. Tie them again before `fully_shard`, which then "
+    "shards one weight."
+)
+RECOMPUTED_ADVICE = "Each block must be recomputed in backward, as in the script as it was found."
+ROUTER_ADVICE = (
+    "The router draws random numbers, and backward draws new ones, so gradients go to experts that were "
+    "not used. The recomputation must start from the random state that forward had, which the wrapper "
+    "restores by default."
+)
+MEANS_ADVICE = (
+    "This is a mean of the microbatches' means, in which a target counts more if its microbatch has few "
+    "targets (notebook 08). Divide the sum of losses by the targets of all microbatches along data."
+)
+LOSS_ADVICE = (
+    "The loss of a step is the sum of all losses of all data ranks' microbatches, divided by the number "
+    "of their targets."
+)
+EXPERTS_ADVICE = (
+    "An expert gets the tokens of all data ranks, so its gradient already is the sum over their losses. "
+    "`fully_shard` divides all other gradients by the number of data ranks, and this one must be "
+    "divided by the same number (notebook 17)."
+)
+CLIP_ADVICE = (
+    "Each rank has computed the norm of its own shards. The norm must be that of all gradients: of the "
+    "whole of each sharded one, and of the experts of all data ranks."
+)
+SCALE_ADVICE = (
+    "All gradients have one wrong factor. Three places scale: `fully_shard` averages along data, the "
+    "loss is divided by the targets of all data ranks, and clipping scales by limit / norm. The norm "
+    "counts each expert once, and each whole gradient once."
+)
+ONE_STEP_ADVICE = (
+    "A step must do what one process does with all windows of the step: the gradient of the mean over "
+    "all targets, clipped once, and cleared after the step."
+)
 
 
 def case(draw: Draw) -> Case:
-    n, batch_size, accumulate = draw.ranks, draw.whole(1, 3), draw.of(2, 3, 2, 1)
-    clip, epochs = draw.of(NO_CLIP, 0.1), draw.of(2, 2, 3, 1)
-    count, tested = n * batch_size * accumulate * draw.whole(1, 2), draw.whole(n, 4 * n)
-    x = torch.randn(count + tested, PIXELS, generator=draw.generator(), dtype=torch.float64)
-    y = torch.randint(CLASSES, (count + tested,), generator=draw.generator())
-    train, test, seed = (x[:count], y[:count]), (x[count:], y[count:]), draw.whole(0, 999)
-    script = Script(seed, train, test, n, batch_size, accumulate, clip, epochs)
-    settings = (batch_size, accumulate, clip, epochs)
-    said = "no clipping" if clip == NO_CLIP else f"clipped to {clip:g}"
-    gradients = copy_weights(classifier_with_dropout(0)).nbytes
-    given = (seed, train, test, f"checkpoint-{draw.whole(0, 1 << 30)}.pt", settings)
+    sizes = draw.of(*SIZES[draw.ranks])
+    n, batch_size, accumulate, steps = draw.ranks, draw.whole(1, 2), draw.of(2, 2, 1), 2
+    generator = draw.generator()
+    count = n * batch_size * accumulate * (steps + 1)
+    drawn = torch.randint(1, 8, (count, 9), generator=generator)
+    ends = (
+        torch.rand(count, 1, generator=generator) * 0.7
+    )  # windows differ in their number of targets
+    windows = drawn.where(torch.rand(drawn.shape, generator=generator) > ends, END)
+    for digit in range(3):  # so that no two windows are alike, and each has targets
+        windows[:, digit] = torch.arange(count) // 7**digit % 7 + 1
+    limit = draw.of(NO_LIMIT, 0.05, 0.05)
+    stop = (draw.rank(), draw.of(99, steps - 1))
+    settings = (batch_size, accumulate, limit, steps if stop[1] == 99 else steps + 1)
+    script = Script(draw.whole(0, 999), sizes, windows, batch_size, accumulate, limit, steps)
+    said = "no clipping" if limit == NO_LIMIT else f"clipped to {limit:g}"
+    ends_with = f", rank {stop[0]} interrupted in the last" if stop[1] != 99 else ""
     return Case(
-        f"{epochs} epoch{'s' * (epochs > 1)}, {plural(accumulate, 'microbatch')} of {batch_size} a "
-        f"step, {said}, {tested} to test",
-        [given] * n,
+        f"data {sizes[0]}, tensor {sizes[1]}: {plural(steps, 'step')} of "
+        f"{plural(accumulate, 'microbatch')} of {batch_size}, {said}{ends_with}",
+        [(script.seed, sizes, windows, settings, stop)] * n,
         right=AllRanks(lambda got: None, script.problem),
         like={},
-        facts={"bytes": epochs * (count // (n * batch_size * accumulate) * gradients + 64)},
-        seconds=20.0,
+        seconds=30.0,
     )
 
 
 EXERCISE = Exercise(
     case,
-    (
-        Calls(
-            "all_reduce",
-            total_bytes="bytes",
-            text="gradients are averaged once in each step",
-            why="Gradients are averaged once in each step, with its last microbatch. DDP decides in the "
-            "forward: for the other microbatches `ddp(x)` must be inside no_sync(), too, not backward alone "
-            "(notebook 09).",
-        ),
-    ),
-    failed=(
-        CrashAdvice(
-            "closed by peer|Connection",
-            "A rank has ended while another was in a call with it. All ranks must make the same calls.",
-        ),
-    ),
     kind=Kind.MODULE,
-    driver=run_script,
-    reported=("batches", "without dropout", "evaluated", "saves"),
-    points=20,
-    sizes=(2, 3, 4),
+    driver=run_bugs,
+    reported=("learned", "hosted", "choices"),
+    sizes=(2, 4, 4),
     count=12,
+    points=20,
 )

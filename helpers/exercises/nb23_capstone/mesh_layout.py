@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import run_mesh_layout
+from helpers.exercises.nb23_capstone.in_ranks.layout import run_mesh_layout
 from helpers.exercises.nb23_capstone.shared import mesh_line
 from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 

@@ -1,4 +1,4 @@
-"""23.4 Plan a run (20 min, ●●●●○, further)
+"""23.5 Plan a run (20 min, ●●●●○, further)
 
 - How many layouts are there at all? Two loops, over tp and pp, are enough, because dp follows from them.
   Which layouts do the three conditions exclude?

@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import Training, run_training
+from helpers.exercises.nb23_capstone.in_ranks.layout import Training, run_training
 from helpers.exercises.nb23_capstone.shared import mesh_line
 from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 

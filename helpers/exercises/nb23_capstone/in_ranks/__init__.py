@@ -1,0 +1,1 @@
+"""Modules that ranks import for notebook 23."""
