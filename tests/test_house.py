@@ -38,6 +38,7 @@ ORDER = (
     "imagined",
     "plan",
     "explorers",
+    "scripts",
     "grading",
     "teaching",
     "room",

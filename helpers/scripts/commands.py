@@ -1,0 +1,144 @@
+"""`course run`: run a script on real ranks, and say what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from helpers.course.command_parts import TO_LEARN, Command, CommandError, as_json_option
+
+_NOT_STARTED = 4
+"""The exit code if nothing was run: 2 would mean a deadlock."""
+
+
+class _RunCommand(Command):
+    """A command whose wrong options have an exit code of their own."""
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **settings)
+        except click.UsageError as error:
+            vars(error)["exit_code"] = _NOT_STARTED
+            raise
+
+
+class _NotStarted(CommandError):
+    """The script could not be started."""
+
+    exit_code = _NOT_STARTED
+
+
+@click.command(
+    cls=_RunCommand,
+    title=TO_LEARN,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.option(
+    "--ranks", default=2, show_default=True, help="Ranks to start, on all nodes together."
+)
+@click.option("--nnodes", default=1, show_default=True, help="Nodes that the ranks seem to be on.")
+@click.option("--timeout", type=float, help="Seconds that the script may take (default: no limit).")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with the run, to step through.",
+)
+@as_json_option
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(
+    ranks: int,
+    nnodes: int,
+    timeout: float | None,
+    report: Path | None,
+    as_json: bool,
+    script: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run your own script on real ranks, as torchrun would.
+
+    If ranks hang, fail or make different calls, it says which rank, which call and which line.
+
+    \b
+    Exit codes: 0  all ranks succeeded    3  the time was up
+                1  a rank failed          4  the script could not be started
+                2  a deadlock
+    """
+    from helpers.ranks.failures import LaunchError
+
+    try:
+        code = _run(script, arguments, ranks, nnodes, timeout, report, as_json)
+    except LaunchError as error:
+        raise _NotStarted(str(error).replace("world_size must", "--ranks must")) from None
+    sys.exit(code)
+
+
+def _run(
+    script: str,
+    arguments: tuple[str, ...],
+    ranks: int,
+    nnodes: int,
+    timeout: float | None,
+    report: Path | None,
+    as_json: bool,
+) -> int:
+    from helpers.scripts.read_script import read_script
+    from helpers.scripts.run_script import ScriptJob, run_job
+    from helpers.scripts.stopping import StoppableDisplay, catch_signals
+    from helpers.scripts.terminal import RankOutput
+
+    job = ScriptJob(
+        read_script(script),
+        ranks,
+        arguments,
+        nnodes,
+        timeout=float("inf") if timeout is None else timeout,
+    )
+    if report is not None and not report.absolute().parent.is_dir():
+        raise _NotStarted(f"there is no folder {report.parent} for the report.")
+    stream: TextIO = sys.stderr if as_json else sys.stdout
+    output = RankOutput(stream)
+    with catch_signals() as received:
+        display = StoppableDisplay(output, received)
+        try:
+            result = run_job(job, display, show_output=output.add, record_values=report is not None)
+        except KeyboardInterrupt:
+            output.finish()
+            number = received.number or signal.SIGINT
+            _say_stopped(number, display.waits)
+            return 128 + number
+    output.finish()
+    return _tell(job, result, report, as_json)
+
+
+def _say_stopped(number: int, waits: list[str]) -> None:
+    lines = [f"Stopped by {signal.Signals(number).name}; all ranks were ended. They were here:"]
+    click.echo("\n".join([*lines, *waits]), err=True)
+
+
+def _tell(job: Any, result: Any, report: Path | None, as_json: bool) -> int:
+    """Print how a run ended, in each form that was asked for. Return the exit code."""
+    from helpers.course.as_json import write
+    from helpers.scripts.ending import ending_data, exit_code, github_commands
+
+    if report is not None:
+        from helpers.scripts.report import write_report
+
+        write_report(report, job, result)
+    for note in (*result.notes, *result.thread_errors):
+        click.echo(f"Note: {note}", err=True)
+    if result.failure is not None:
+        click.echo(f"\n{type(result.failure).__name__}: {result.failure}", err=True)
+    if report is not None:
+        click.echo(f"Report: {report}", err=True)
+    if "GITHUB_ACTIONS" in os.environ:
+        for line in github_commands(result, job.script.path):
+            click.echo(line, err=as_json)
+    if as_json:
+        write({"script": str(job.script.path), "arguments": job.args, **ending_data(result)})
+    return exit_code(result)
