@@ -12,10 +12,13 @@ In a rank:
     in_rank        a script as `__main__`, as torchrun's worker runs it
     own_spawn      a script's mp.spawn, whose processes are the ranks
     own_helpers    a script's module called `helpers`
+    step_watch     what the rank does in the first steps (`--check-steps`)
+    step_records   the records of these steps
 In the launcher:
     run_script     run_script()
     terminal       output with the rank's number, and a line that shows where each rank is
     stopping       Ctrl-C and SIGTERM
+    step_findings  silent faults in the records of all ranks
     ending         exit code, words, JSON and GitHub's annotation
     report         a page with the player
     commands       `course run`

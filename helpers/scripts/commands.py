@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from helpers.course.command_parts import TO_LEARN, Command, CommandError, as_json_option
+from helpers.views.plain import plural
+
+if TYPE_CHECKING:
+    from helpers.ranks.run import Run
+    from helpers.scripts.run_script import ScriptJob
+    from helpers.scripts.step_findings import Finding
 
 _NOT_STARTED = 4
 """The exit code if nothing was run: 2 would mean a deadlock."""
@@ -48,18 +55,15 @@ class _NotStarted(CommandError):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page with the run, to step through.",
 )
+@click.option(
+    "--check-steps",
+    type=click.IntRange(1),
+    help="Stop after this many optimizer steps, and report faults that raise no error.",
+)
 @as_json_option
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(
-    ranks: int,
-    nnodes: int,
-    timeout: float | None,
-    report: Path | None,
-    as_json: bool,
-    script: str,
-    arguments: tuple[str, ...],
-) -> None:
+def run(script: str, arguments: tuple[str, ...], **options: Any) -> None:
     """Run your own script on real ranks, as torchrun would.
 
     If ranks hang, fail or make different calls, it says which rank, which call and which line.
@@ -67,53 +71,63 @@ def run(
     \b
     Exit codes: 0  all ranks succeeded    3  the time was up
                 1  a rank failed          4  the script could not be started
-                2  a deadlock
+                2  a deadlock             5  --check-steps found a fault
     """
     from helpers.ranks.failures import LaunchError
 
     try:
-        code = _run(script, arguments, ranks, nnodes, timeout, report, as_json)
+        code = _run(script, arguments, _Settings(**options))
     except LaunchError as error:
         raise _NotStarted(str(error).replace("world_size must", "--ranks must")) from None
     sys.exit(code)
 
 
-def _run(
-    script: str,
-    arguments: tuple[str, ...],
-    ranks: int,
-    nnodes: int,
-    timeout: float | None,
-    report: Path | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class _Settings:
+    """The options of the command."""
+
+    ranks: int
+    nnodes: int
+    timeout: float | None
+    report: Path | None
+    check_steps: int | None
+    as_json: bool
+
+
+def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
     from helpers.scripts.read_script import read_script
-    from helpers.scripts.run_script import ScriptJob, run_job
+    from helpers.scripts.run_script import ScriptJob, check_job, run_job
     from helpers.scripts.stopping import StoppableDisplay, catch_signals
     from helpers.scripts.terminal import RankOutput
 
     job = ScriptJob(
         read_script(script),
-        ranks,
+        settings.ranks,
         arguments,
-        nnodes,
-        timeout=float("inf") if timeout is None else timeout,
+        settings.nnodes,
+        timeout=float("inf") if settings.timeout is None else settings.timeout,
+        check_steps=settings.check_steps or 0,
     )
+    report = settings.report
     if report is not None and not report.absolute().parent.is_dir():
         raise _NotStarted(f"there is no folder {report.parent} for the report.")
-    stream: TextIO = sys.stderr if as_json else sys.stdout
-    output = RankOutput(stream)
+    output = RankOutput(sys.stderr if settings.as_json else sys.stdout)
+    findings: list[Finding] = []
     with catch_signals() as received:
         display = StoppableDisplay(output, received)
+        ways: dict[str, Any] = {"show_output": output.add, "record_values": report is not None}
         try:
-            result = run_job(job, display, show_output=output.add, record_values=report is not None)
+            if job.check_steps:
+                result, findings = check_job(job, display, **ways)
+            else:
+                result = run_job(job, display, **ways)
         except KeyboardInterrupt:
             output.finish()
             number = received.number or signal.SIGINT
             _say_stopped(number, display.waits)
             return 128 + number
     output.finish()
-    return _tell(job, result, report, as_json)
+    return _tell(job, result, findings, settings)
 
 
 def _say_stopped(number: int, waits: list[str]) -> None:
@@ -121,24 +135,30 @@ def _say_stopped(number: int, waits: list[str]) -> None:
     click.echo("\n".join([*lines, *waits]), err=True)
 
 
-def _tell(job: Any, result: Any, report: Path | None, as_json: bool) -> int:
+def _tell(job: ScriptJob, result: Run, findings: list[Finding], settings: _Settings) -> int:
     """Print how a run ended, in each form that was asked for. Return the exit code."""
     from helpers.course.as_json import write
     from helpers.scripts.ending import ending_data, exit_code, github_commands
 
-    if report is not None:
+    if settings.report is not None:
         from helpers.scripts.report import write_report
 
-        write_report(report, job, result)
+        write_report(settings.report, job, result, findings)
     for note in (*result.notes, *result.thread_errors):
         click.echo(f"Note: {note}", err=True)
     if result.failure is not None:
         click.echo(f"\n{type(result.failure).__name__}: {result.failure}", err=True)
-    if report is not None:
-        click.echo(f"Report: {report}", err=True)
+    for finding in findings:
+        click.echo(f"\nSilent fault: {finding}", err=True)
+    if job.check_steps and result.ok and not findings:
+        click.echo(f"No silent fault found in {plural(job.check_steps, 'step')}.", err=True)
+    if settings.report is not None:
+        click.echo(f"Report: {settings.report}", err=True)
     if "GITHUB_ACTIONS" in os.environ:
-        for line in github_commands(result, job.script.path):
-            click.echo(line, err=as_json)
-    if as_json:
-        write({"script": str(job.script.path), "arguments": job.args, **ending_data(result)})
-    return exit_code(result)
+        for line in github_commands(result, findings, job.script.path):
+            click.echo(line, err=settings.as_json)
+    code = exit_code(result, findings)
+    if settings.as_json:
+        ending = ending_data(result, findings)
+        write({"script": str(job.script.path), "arguments": job.args, **ending})
+    return code

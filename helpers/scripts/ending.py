@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from helpers.ranks.advice import advice_for
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
 from helpers.ranks.run import RankFailure, Run
 from helpers.scripts.own_spawn import StartsProcesses
+from helpers.scripts.step_findings import CERTAIN, Finding
 from helpers.trace.events import Place, Wait
 
 FAILED, DEADLOCKED, TIMED_OUT, NOT_STARTED, FOUND_FAULTS = 1, 2, 3, 4, 5
@@ -64,10 +65,10 @@ def explain_as_script(run: Run) -> Run:
     return run
 
 
-def exit_code(run: Run) -> int:
+def exit_code(run: Run, findings: Sequence[Finding] = ()) -> int:
     """Return the exit code of `course run` for a run."""
     if run.failure is None:
-        return 0
+        return FOUND_FAULTS if findings else 0
     if isinstance(run.failure, Deadlock):
         return DEADLOCKED
     return TIMED_OUT if isinstance(run.failure, RankTimeout) else FAILED
@@ -106,15 +107,16 @@ def _waits(failure: RankFailure | None) -> tuple[Wait, ...]:
     return failure.waits if isinstance(failure, Deadlock | RankTimeout) else ()
 
 
-def ending_data(run: Run) -> dict[str, Any]:
+def ending_data(run: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     """Return how a run ended as plain data; see docs/json.md."""
     return {
         "outcome": outcome_name(run),
-        "exit_code": exit_code(run),
+        "exit_code": exit_code(run, findings),
         "ranks": run.world_size,
         "seconds": round(run.seconds, 3),
         "failure": _failure_data(run),
         "waits": [_wait_data(wait) for wait in _waits(run.failure)],
+        "findings": [_finding_data(finding) for finding in findings],
         "notes": list(run.notes),
         "thread_errors": list(run.thread_errors),
         "output": list(run.output),
@@ -131,6 +133,16 @@ def _failure_data(run: Run) -> dict[str, Any] | None:
         "title": run.failure.title,
         "message": str(run.failure),
         **_place_data(place),
+    }
+
+
+def _finding_data(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "sure": finding.sure,
+        "ranks": list(finding.ranks),
+        "message": finding.text,
+        **_place_data(finding.place),
     }
 
 
@@ -153,8 +165,8 @@ def _place_data(place: Place | None) -> dict[str, Any]:
     }
 
 
-def github_commands(run: Run, script: Path) -> Iterator[str]:
-    """Yield a workflow command of GitHub Actions for a run that failed.
+def github_commands(run: Run, findings: Sequence[Finding], script: Path) -> Iterator[str]:
+    """Yield a workflow command of GitHub Actions for a run that failed, and for each silent fault.
 
     script: the file to name if the line is not known.
     """
@@ -162,6 +174,9 @@ def github_commands(run: Run, script: Path) -> Iterator[str]:
         _, place = place_to_look(run)
         title = f"{type(run.failure).__name__}: {run.failure.title}"
         yield github_command("error", place, script, title[:200], str(run.failure))
+    for finding in findings:
+        level = "error" if finding.sure == CERTAIN else "warning"
+        yield github_command(level, finding.place, script, "Silent fault", finding.text)
 
 
 def github_command(level: str, place: Place | None, script: Path, title: str, message: str) -> str:

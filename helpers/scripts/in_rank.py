@@ -16,10 +16,15 @@ import types
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from helpers.ranks.new_process import join_threads, run_exit_handlers
 from helpers.scripts import own_helpers, own_spawn
+from helpers.scripts.step_records import StopAfterSteps
 from helpers.trace.frames import is_course_code
+
+if TYPE_CHECKING:
+    from helpers.scripts.step_watch import StepWatch
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 
@@ -32,6 +37,8 @@ def run_as_main(
     source: bytes,
     related: bytes,
     threads: int,
+    check_folder: str = "",
+    check_steps: int = 0,
 ) -> None:
     """Run a script as `__main__`. Every rank calls this.
 
@@ -42,6 +49,8 @@ def run_as_main(
         source: Its text.
         related: The texts of modules in its folder, which the engine reads to see what will be imported.
         threads: The number of threads for one operation; 0 for torch's own choice.
+        check_folder: Where to write records for a check of silent faults; "" for none.
+        check_steps: After how many steps of an optimizer to stop.
     """
     del related
     _set_threads(threads)
@@ -52,9 +61,14 @@ def run_as_main(
     sys.path.insert(0, str(folder))
     own_helpers.install(folder)
     own_spawn.install(rank, world_size, Path(argv[0]).name)
+    watch = _start_check(rank, check_folder, check_steps)
     pid = os.getpid()
     try:
-        exec(code, module.__dict__)
+        try:
+            exec(code, module.__dict__)
+        finally:
+            if watch is not None and os.getpid() == pid:
+                watch.finish(stopped=False)
         _end_process()
     except SystemExit as ending:
         _end_process()
@@ -65,11 +79,26 @@ def run_as_main(
         raise
     except own_spawn.StartsProcesses:
         raise
+    except StopAfterSteps:
+        sys.stdout.flush()
+        sys.stderr.flush()
     except BaseException as error:
         if os.getpid() == pid:  # a forked child's error is printed by the engine
             _print_error(error)
             _end_process()
         raise
+
+
+def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
+    """Begin to record the script's steps, if it is checked."""
+    if not folder:
+        return None
+    from helpers.scripts.step_records import Writer
+    from helpers.scripts.step_watch import StepWatch
+
+    watch = StepWatch(Writer(folder, rank), steps)
+    watch.install()
+    return watch
 
 
 def _make_main(path: str) -> types.ModuleType:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.course.page import environment
 from helpers.ranks.run import Run
 from helpers.scripts.ending import outcome_name
 from helpers.scripts.run_script import ScriptJob
+from helpers.scripts.step_findings import Finding
 from helpers.views.lanes import lanes_html
 from helpers.views.plain import plural
 from helpers.views.timeline import timeline
@@ -21,7 +23,7 @@ _TITLES = {
 }
 
 
-def report_page(job: ScriptJob, run: Run) -> str:
+def report_page(job: ScriptJob, run: Run, findings: Sequence[Finding] = ()) -> str:
     """Return the page as HTML."""
     player = timeline(run).live if len(run.trace) else None
     template = environment(Path(__file__).parent / "templates").get_template("report.html")
@@ -35,10 +37,11 @@ def report_page(job: ScriptJob, run: Run) -> str:
         failure=str(run.failure) if run.failure is not None else "",
         player=player() if player is not None else "",
         lanes=lanes_html(run),
+        findings=[str(finding) for finding in findings],
         notes=[*run.notes, *run.thread_errors],
     )
 
 
-def write_report(path: Path, job: ScriptJob, run: Run) -> None:
+def write_report(path: Path, job: ScriptJob, run: Run, findings: Sequence[Finding] = ()) -> None:
     """Write the page to a file."""
-    path.write_text(report_page(job, run), encoding="utf-8")
+    path.write_text(report_page(job, run, findings), encoding="utf-8")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from helpers.ranks.cells import in_kernel
 from helpers.ranks.display import Display, NoDisplay
-from helpers.ranks.failures import LaunchError
+from helpers.ranks.failures import Deadlock, LaunchError, RankFailed, is_consequence
 from helpers.ranks.launch_options import Caller, Options, check_timeout, check_world_size
 from helpers.ranks.launcher import raise_as_stopped, run_on_ranks
 from helpers.ranks.run import Run
 from helpers.scripts.ending import explain_as_script
 from helpers.scripts.in_rank import THREADS_VARIABLE, run_as_main
 from helpers.scripts.read_script import Script, read_script
+from helpers.scripts.step_findings import CERTAIN, Finding, find_faults
+from helpers.scripts.step_records import RankRecords, read_records
+from helpers.trace.silent import silent_faults
 
 MAX_NODES = 16
 # A wait of torch that ends ten times later than this counts as endless. torch's own limit is 30 minutes.
@@ -68,7 +72,10 @@ def run_script(
 
 @dataclass(frozen=True)
 class ScriptJob:
-    """A script with the options of its run. See `run_script` for the fields."""
+    """A script with the options of its run. See `run_script` for the fields.
+
+    check_steps: after how many steps of an optimizer to stop and look for silent faults; 0 for no check.
+    """
 
     script: Script
     world_size: int = 2
@@ -76,11 +83,14 @@ class ScriptJob:
     nnodes: int = 1
     env: Mapping[str, str] | None = None
     timeout: float = math.inf
+    check_steps: int = 0
 
     def __post_init__(self) -> None:
         """Raise LaunchError for impossible options."""
         check_world_size(self.world_size)
         check_timeout(self.timeout)
+        if self.check_steps < 0:
+            raise LaunchError(f"check_steps must be at least 1; got {self.check_steps}.")
         if not 1 <= self.nnodes <= MAX_NODES:
             raise LaunchError(f"nnodes must be from 1 to {MAX_NODES}; got {self.nnodes}.")
         if self.world_size % self.nnodes:
@@ -114,6 +124,7 @@ def run_job(
     *,
     show_output: Callable[[int, bytes], None] | None = None,
     record_values: bool = False,
+    check_folder: str = "",
 ) -> Run:
     """Run a script and always return its Run.
 
@@ -122,6 +133,7 @@ def run_job(
         display: Shows where the ranks are.
         show_output: Receives what each rank prints, as it prints it.
         record_values: Whether a reader may step through the run and look at its tensors.
+        check_folder: Where ranks write records for a check of silent faults; "" for none.
     """
     script = job.script
     options = Options(
@@ -144,8 +156,36 @@ def run_job(
             script.source,
             script.related,
             job.threads(),
+            check_folder,
+            job.check_steps,
         ),
         display=display,
         caller=Caller(script.place_of, show_output=show_output),
     )
     return explain_as_script(run)
+
+
+def check_job(job: ScriptJob, display: NoDisplay, **settings: Any) -> tuple[Run, list[Finding]]:
+    """Run the first steps of a script, and return its Run and its silent faults.
+
+    settings: of `run_job`.
+    """
+    with tempfile.TemporaryDirectory(prefix="real-ranks-check-") as folder:
+        run = run_job(job, display, check_folder=folder, **settings)
+        records = read_records(folder, job.world_size)
+    if any(each.stopped for each in records) and _is_consequence_of_stop(run, records):
+        run = replace(run, failure=None)
+    findings = find_faults(records, job.script.place_of)
+    if run.ok:
+        dtypes = silent_faults(run.trace, ())
+        findings += [Finding("different_dtypes", CERTAIN, (), None, text) for text in dtypes]
+        run = replace(run, notes=tuple(note for note in run.notes if note not in dtypes))
+    return run, findings
+
+
+def _is_consequence_of_stop(run: Run, records: Sequence[RankRecords]) -> bool:
+    """Return whether a run failed only because ranks were stopped that others still needed."""
+    failure = run.failure
+    if isinstance(failure, Deadlock):
+        return not all(each.stopped for each in records)
+    return isinstance(failure, RankFailed) and is_consequence(failure.error)

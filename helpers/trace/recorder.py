@@ -183,12 +183,20 @@ class Recorder:
             time.sleep(0.0002)
         self._task_began = self._seq
         # Live ranks may wait in their next cell for a Work that they keep.
-        dropped = self._unwaited.difference(self._seq_by_work.values())
+        dropped = self._dropped_calls()
         self._unwaited -= dropped
         if dropped:
             self._write(json.dumps(["unwaited", sorted(dropped)[:MAX_UNWAITED]]).encode())
         with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
+
+    def _dropped_calls(self) -> set[int]:
+        return self._unwaited.difference(self._seq_by_work.values())
+
+    def take_unwaited(self) -> set[int]:
+        """Return the calls whose Work was dropped without a wait, and forget all that were not waited for."""
+        dropped, self._unwaited = self._dropped_calls(), set()
+        return dropped
 
     def record_end(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
