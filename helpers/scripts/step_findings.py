@@ -177,7 +177,7 @@ class _Finder:
                 "equal: their gradients are not reduced. Wrap the module that holds them in DDP, or reduce "
                 "their gradients too.",
             )
-        if histories[one][-1].parameters[index].has_met:
+        if histories[one][-1].parameters[index].met:
             return None  # the script averages parameters at a time of its own
         return Finding(
             "never_reduced",
@@ -200,9 +200,7 @@ class _Finder:
         one, other = pair
         step = histories[one][i]
         if i == 0:
-            lines = [
-                {load.line for load in self.ranks[rank].loads if load.step == 0} for rank in pair
-            ]
+            lines = [{load.line for load in self.ranks[rank].loads} for rank in pair]
             only = next(iter(lines[0] ^ lines[1]), None)
             rank = one if only in lines[0] else other
             cause = f": only rank {rank} calls load_state_dict{self._at(only)}" if only else ""
@@ -267,7 +265,7 @@ class _Finder:
         if len(histories[one]) > 1 and _differing_pair(
             {one: last[0], other: last[1]}, differing[0][0]
         ):
-            if last[0].parameters[differing[0][0]].has_met:
+            if last[0].parameters[differing[0][0]].met:
                 return None
             return Finding(
                 "never_reduced",
@@ -356,11 +354,17 @@ class _Finder:
     def _training_inputs(self, rank: int, pair: set[int]) -> list[InputRecord]:
         """Return a rank's inputs of models whose gradients are reduced with those of the other rank."""
         records = self.ranks[rank]
-        own_reduction = any(each.reduced for step in records.steps for each in step.parameters)
+        met = {
+            r
+            for step in records.steps
+            for each in step.parameters
+            if each.reduced
+            for r in each.met
+        }
         return [
             each
             for each in records.inputs
-            if pair <= set(each.group) or (own_reduction and not records.communicates)
+            if pair <= set(each.group) or (pair <= met and not records.communicates)
         ]
 
 
@@ -371,14 +375,15 @@ def _signature(step: StepRecord) -> tuple[object, ...]:
 
 def _differing_pair(steps: dict[int, StepRecord], index: int) -> tuple[int, int] | None:
     """Return two ranks that should hold the same value of a parameter, and do not."""
-    by_key: dict[str, tuple[int, ParameterRecord]] = {}
+    by_key: dict[tuple[object, ...], tuple[int, ParameterRecord]] = {}
     for rank, step in steps.items():
         if index >= len(step.parameters):
             return None
         record = step.parameters[index]
         if record.key == SHARDED:
             return None
-        first = by_key.setdefault(record.key, (rank, record))
+        key = record.key, tuple(record.ddp), tuple(record.met)
+        first = by_key.setdefault(key, (rank, record))
         if record.value.differs(first[1].value):
             return first[0], rank
     return None

@@ -61,7 +61,7 @@ class ParameterRecord:
         key: "" if each rank should hold the same; otherwise ranks with the same key should.
         ddp: The ranks among which DDP reduces its gradient; empty if none does.
         reduced: How often the script's own calls reduced its gradient since the last step.
-        has_met: Whether the script has ever passed the parameter itself, or its gradient, to a collective.
+        met: The ranks with which the script's own calls have ever shared the parameter, or its gradient.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ParameterRecord:
     key: str = ""
     ddp: list[int] = field(default_factory=list)
     reduced: int = 0
-    has_met: bool = False
+    met: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

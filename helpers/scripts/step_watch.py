@@ -83,6 +83,7 @@ class _Call:
 
     op: str
     group: str
+    ranks: list[int]
     spans: list[tuple[int, int]]
     tensors: list[torch.Tensor]
     is_large: bool
@@ -102,7 +103,9 @@ class StepWatch:
     _optimizer_depth: int = 0
     _module_depth: int = 0
     _input_count: int = 0
-    _has_second_pass: bool = False
+    # Whether loaders are in their first pass. Later, another rank's samples come in turn.
+    _is_first_pass: bool = False
+    _is_later_pass: bool = False
     _communicates: bool = False
     _is_finished: bool = False
     # Calls of the script's own lines that an optimizer has not seen, and how many earlier ones were dropped.
@@ -111,8 +114,8 @@ class StepWatch:
     # (id of a parameter, group) -> how often its gradient was reduced since its optimizer's last step.
     _reductions: dict[tuple[int, str], int] = field(default_factory=dict)
     _reduced_at: Line | None = None
-    # Parameters that were passed to a call, or whose gradients were.
-    _met: set[int] = field(default_factory=set)
+    # Parameters that were passed to a call, or whose gradients were, and the ranks of these calls.
+    _met: dict[int, set[int]] = field(default_factory=dict)
     _clipped: dict[int, Line | None] = field(default_factory=dict)
     _flights: dict[int, _Flight] = field(default_factory=dict)
     _last_flight: int | None = None
@@ -243,14 +246,15 @@ class StepWatch:
                 start = _span(tensor)[0]
                 if start and any(first <= start < end for first, end in call.spans):
                     has_met = True
-                    self._met.add(id(parameter))
+                    self._met.setdefault(id(parameter), set()).update(call.ranks)
                     if is_gradient and call.op in _REDUCTIONS:
                         key = id(parameter), call.group
                         self._reductions[key] = self._reductions.get(key, 0) + 1
                         self._reduced_at = call.line
         if not has_met and size and any(tensor.numel() == size for tensor in call.tensors):
             has_met = True  # all gradients in one flat tensor
-            self._met |= {id(parameter) for parameter in found}
+            for parameter in found:
+                self._met.setdefault(id(parameter), set()).update(call.ranks)
         call.has_met |= has_met
 
     def _parameter(
@@ -267,7 +271,7 @@ class StepWatch:
             SHARDED if id(parameter) in owners.sharded else key,
             owners.ddp.get(id(parameter), []),
             max(counts, default=0),
-            id(parameter) in self._met,
+            sorted(self._met.get(id(parameter), ())),
         )
 
     # Inputs
@@ -285,7 +289,7 @@ class StepWatch:
         if not tensors:
             return
         self._input_count += 1
-        rows = [] if self._has_second_pass else _row_hashes(tensors[0])
+        rows = _row_hashes(tensors[0]) if self._is_first_pass else []
         record = InputRecord(
             type(module).__name__,
             _line(),
@@ -306,8 +310,9 @@ class StepWatch:
         before = passes.get(loader)
         passes[loader] = epoch, self._steps_taken
         if before is None or before[1] == self._steps_taken:
+            self._is_first_pass = not self._is_later_pass
             return
-        self._has_second_pass = True
+        self._is_first_pass, self._is_later_pass = False, True
         is_distributed = isinstance(sampler, torch.utils.data.DistributedSampler)
         if is_distributed and sampler.shuffle and before[0] == epoch:
             self._sight("same order", _line(), f"in epoch {epoch}")
@@ -357,7 +362,8 @@ class StepWatch:
         spans = [span for tensor in tensors if (span := _span(tensor))[0]]
         is_large = any(t.numel() >= _MIN_ELEMENTS and t.is_floating_point() for t in tensors)
         # Keep the tensors until the step, because a gradient could later have the memory of a freed one.
-        self._calls.append(_Call(op, pg.group_name, spans, list(tensors), is_large, line))
+        ranks = list(dist.get_process_group_ranks(pg))
+        self._calls.append(_Call(op, pg.group_name, ranks, spans, list(tensors), is_large, line))
         self._flights[seq] = _Flight(op, line, [(weakref.ref(tensor), 0) for tensor in tensors])
         self._last_flight = seq
         if op in _REDUCTIONS:
@@ -448,8 +454,10 @@ def _hash(tensor: torch.Tensor) -> str:
 
 
 def _row_hashes(tensor: torch.Tensor) -> list[str]:
-    if tensor.dim() < 2 or tensor[0].numel() < _MIN_ROW_ELEMENTS:
+    if tensor.dim() < 2 or not tensor.numel() or tensor[0].numel() < _MIN_ROW_ELEMENTS:
         return []
+    if not tensor.is_floating_point():
+        return []  # texts contain the same words again
     return [_hash(row) for row in tensor[:_MAX_ROWS]]
 
 
@@ -500,7 +508,7 @@ def _find_owners() -> _Owners:
     modules = [value for value in gc.get_objects() if issubclass(type(value), torch.nn.Module)]
     for module in modules:
         is_ddp, is_fsdp = _is_ddp(module), type(module).__name__ == "FullyShardedDataParallel"
-        ranks = dist.get_process_group_ranks(module.process_group) if is_ddp else []
+        ranks = _ranks_of(module) if is_ddp else []
         for name, parameter in module.named_parameters():
             known = owners.names.get(id(parameter), "")
             name = name.removeprefix("module.")
@@ -513,6 +521,19 @@ def _find_owners() -> _Owners:
     return owners
 
 
+_known_ranks: weakref.WeakKeyDictionary[torch.nn.Module, list[int]] = weakref.WeakKeyDictionary()
+
+
+def _ranks_of(module: Any) -> list[int]:
+    """Return the ranks of a wrapper's group, even if the group has been destroyed meanwhile."""
+    if module not in _known_ranks:
+        try:
+            _known_ranks[module] = list(dist.get_process_group_ranks(module.process_group))
+        except (KeyError, ValueError, RuntimeError):
+            return []
+    return _known_ranks[module]
+
+
 def _is_ddp(module: torch.nn.Module) -> bool:
     return isinstance(module, torch.nn.parallel.DistributedDataParallel)
 
@@ -520,7 +541,7 @@ def _is_ddp(module: torch.nn.Module) -> bool:
 def _data_group(module: Any) -> list[int]:
     """Return the ranks among which torch reduces a module's gradients, each of them for its own data."""
     if _is_ddp(module) or type(module).__name__ == "FullyShardedDataParallel":
-        return list(dist.get_process_group_ranks(module.process_group))
+        return _ranks_of(module)
     if any(each.__name__ == "FSDPModule" for each in type(module).__mro__):
         meshes = [p.device_mesh for p in module.parameters() if hasattr(p, "device_mesh")]
         if meshes and all(mesh.ndim == 1 for mesh in meshes):
