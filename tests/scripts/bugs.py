@@ -145,8 +145,6 @@ BUGS = (
         ),
         lines=("group = dist.new_group(", "model = DDP("),
     ),
-        lines=("group = dist.new_group([0, 2, 3])",),
-    ),
     _bug(
         HANG,
         "rl_roles",
