@@ -136,14 +136,15 @@ BUGS = (
     _bug(
         HANG,
         "subgroups",
-        "new_group on the members only",
+        "a mean over a group, for which only one member asks",
         (
-            "groups = [dist.new_group(list(range(half))), dist.new_group(list(range(half, world_size)))]\n"
-            "team = rank // half\ngroup = groups[team]\n",
-            "team = rank // half\n"
-            "group = dist.new_group(list(range(half))) if team == 0 else dist.group.WORLD\n",
+            "    dist.all_reduce(loss.detach_(), op=dist.ReduceOp.AVG, group=group)\n"
+            "    if rank == team * half:\n",
+            "    if rank == team * half:\n"
+            "        dist.all_reduce(loss.detach_(), op=dist.ReduceOp.AVG, group=group)\n",
         ),
-        lines=("group = dist.new_group(", "model = DDP("),
+        lines=("dist.all_reduce(loss.detach_()",),
+        rank=0,
     ),
     _bug(
         HANG,
