@@ -46,7 +46,7 @@ def clean_row(shape: Shape) -> tuple[str, float, bool, float]:
     return row, ratio, same and is_quiet, plain.seconds
 
 
-def plain_noise(plain: Ending) -> dict[str, int]:
+def plain_noise(plain: Ending) -> Counter[str]:
     """Return what torchrun's workers wrote to stderr, which `course run` shows among the output."""
     return dict.fromkeys(plain.errors.splitlines(), 100)
 
