@@ -37,6 +37,7 @@ class Options:
         imagined: 0, or the size of an imagined world of which each process is one rank.
         exit_returns: A rank whose process exits with code 0 has returned, as a script under torchrun has.
         horizon_s: A wait of torch that ends much later than this counts as endless, if `timeout` is longer.
+        keeps_last_calls: Of a run with very many calls, the trace has the last ones instead of the first.
         own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case
             of a check starts with the same files. Under `launch` they are kept, as under torchrun,
             because one cell may save a file that another loads.
@@ -53,6 +54,7 @@ class Options:
     imagined: int = 0
     exit_returns: bool = False
     horizon_s: float = math.inf
+    keeps_last_calls: bool = False
     own_temp: bool = True
 
     @property

@@ -179,7 +179,7 @@ class World:
         self.imported: list[str] = []
         self.ended = False
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
-        self.logs = Logs(options.world_size)
+        self.logs = Logs(options.world_size, confirms=options.keeps_last_calls)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._has_identity = False
@@ -387,6 +387,8 @@ class World:
         if not self.ended:
             for member in self.members:
                 self.collector.feed(member.rank, self.logs.read(member.rank))
+            if self.options.keeps_last_calls:
+                self.collector.drop_ended_calls()
 
     def ask_status(self) -> None:
         """Ask each unfinished rank where it is. `poll` receives the answers, if ranks can send them."""

@@ -145,6 +145,7 @@ def run_job(
         record_values=record_values,
         exit_returns=True,
         horizon_s=HORIZON_S,
+        keeps_last_calls=True,
         own_temp=False,
     )
     run = run_on_ranks(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def clean_row(shape: Shape) -> tuple[str, float, bool, float]:
 
 def plain_noise(plain: Ending) -> Counter[str]:
     """Return what torchrun's workers wrote to stderr, which `course run` shows among the output."""
-    return dict.fromkeys(plain.errors.splitlines(), 100)
+    return Counter(plain.errors.splitlines())
 
 
 def report(way: str, ending: Ending) -> None:
