@@ -3,8 +3,8 @@
     rank r:    Log.write(line) ──> [head | line line line ...]   slice r of one shared memory file
     launcher:  Logs.read(r)    <── copies what is new, whenever it looks
 
-If the launcher confirms what it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes hours,
-new records replace those that were read. Otherwise a full slice only counts further records.
+If the launcher confirms what it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes
+hours, new records replace those that were read. Otherwise a full slice only counts further records.
 
 A record costs the rank no system call, wakes no process, and remains if a signal ends the rank. So the call
 that a rank was in is known without asking it. Like all data from ranks, a slice is not trusted: it is copied,
