@@ -30,12 +30,14 @@ class TensorDigest:
         hash: Equal if all bits are equal.
         sums: The sums of its parts.
         sizes: The sums of the parts' absolute values, against which differences are measured.
+        count: The number of elements of a part.
         epsilon: The relative precision of its dtype.
     """
 
     hash: str
     sums: list[float]
     sizes: list[float]
+    count: int
     epsilon: float
 
     def differs(self, other: TensorDigest) -> bool:
@@ -44,7 +46,8 @@ class TensorDigest:
             return False
         if len(self.sums) != len(other.sums):
             return True
-        tolerance = 16 * max(self.epsilon, other.epsilon)
+        # Errors of rounding have random signs, so that of a sum grows with the root of its length.
+        tolerance = 8 * max(self.epsilon, other.epsilon) / max(1, self.count) ** 0.5
         return any(
             not abs(one - two) <= tolerance * max(size, other_size)  # also if one is NaN
             for one, two, size, other_size in zip(

@@ -443,6 +443,7 @@ def _digest(tensor: torch.Tensor) -> TensorDigest:
             _hash(flat),
             [float(part.sum()) for part in parts],
             [float(part.abs().sum()) for part in parts],
+            len(parts[0]),
             precision,
         )
 

@@ -1,4 +1,4 @@
-"""Twenty shapes of training scripts, and both ways to run one: torchrun and `course run`."""
+"""Twenty shapes of training scripts, and ways to run one: torchrun and `course run`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from helpers.course.cli import main
 
 PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 180.0
@@ -123,3 +127,15 @@ def _run(words: tuple[str, ...], folder: Path, limit_s: float) -> Ending:
             output, errors = job.communicate(timeout=60)
         code = None
     return Ending(code, output, errors, time.monotonic() - start)
+
+
+def in_this_process(script: Path, ranks: int, args: tuple[str, ...], *options: str) -> Ending:
+    """Run a script with `course run` in this process, whose rank server serves all such runs."""
+    start, here = time.monotonic(), Path.cwd()
+    os.chdir(script.parent)
+    try:
+        words = ["run", "--ranks", str(ranks), *options, script.name, *args]
+        result = CliRunner().invoke(main, words)
+    finally:
+        os.chdir(here)
+    return Ending(result.exit_code, result.stdout, result.stderr, time.monotonic() - start)
