@@ -295,3 +295,22 @@ def test_a_process_that_a_rank_forks_records_nothing() -> None:
     trace = launch(talk, 2).trace
     assert [event.call for event in trace.of(0)] == ["before", "after"]
     assert trace.dropped == 0
+
+
+def test_ring_keeps_last_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLICE_BYTES", mmap.PAGESIZE)
+    logs = Logs(1, confirms=True)
+    try:
+        rank, written, read = Log(logs.fd, 0), [], []
+        for i in range(2_000):
+            written.append(b"record %d" % i)
+            rank.write(written[-1])
+            if i % 100 == 0:
+                read += logs.read(0)
+        assert read + logs.read(0) == written
+        assert logs.lost_count(0) == 0
+        for _ in range(1_000):
+            rank.write(b"unread record")
+        assert logs.lost_count(0) == 1_000 - len(logs.read(0)) > 0
+    finally:
+        logs.close()
