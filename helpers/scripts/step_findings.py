@@ -132,7 +132,10 @@ class _Finder:
         length = min(map(len, histories.values()))
         for i in range(length):
             steps = {rank: history[i] for rank, history in histories.items()}
+            # One rank may have ended its steps earlier, as with torch's Join.
             if any(step.step != i for step in steps.values()):
+                return
+            if len({step.is_last for step in steps.values()}) > 1:
                 return
             differing = [
                 (index, pair)

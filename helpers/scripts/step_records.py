@@ -79,13 +79,14 @@ class ParameterRecord:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """An optimizer before one of its steps, or at the end (then there are no gradients).
+    """An optimizer before one of its steps, or at the end.
 
     Attributes:
         optimizer: Its number, in the order in which optimizers of this rank took their first step.
         step: How many steps it has taken.
         rates: The learning rates of its groups.
         reduced_at: The line of the script's own last reduction of a gradient.
+        is_last: This is the state at the end, without gradients.
     """
 
     optimizer: int
@@ -95,6 +96,7 @@ class StepRecord:
     parameters: list[ParameterRecord]
     rates: list[float]
     reduced_at: Line | None = None
+    is_last: bool = False
 
 
 @dataclass(frozen=True)

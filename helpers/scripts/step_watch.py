@@ -235,6 +235,7 @@ class StepWatch:
                 parameters,
                 rates,
                 self._reduced_at,
+                is_last=not with_gradients,
             )
         )
 
@@ -356,7 +357,7 @@ class StepWatch:
         line, is_own = _calling_line()
         self._last_flight = None
         if not is_own:
-            # Stages of a pipeline send activations, whoever calls.
+            # Stages of a pipeline send activations, also by calls of a library.
             self._communicates |= op in {"send", "recv"}
             return
         spans = [span for tensor in tensors if (span := _span(tensor))[0]]

@@ -8,9 +8,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -86,9 +87,13 @@ class Ending:
 def under_torchrun(
     script: Path, ranks: int, args: tuple[str, ...], limit_s: float = LIMIT_S
 ) -> Ending:
-    """Run a script with torchrun."""
-    options = ("--standalone", "--nproc-per-node", str(ranks), str(script))
-    return _run(("-m", "torch.distributed.run", *options, *args), script.parent, limit_s)
+    """Run a script with torchrun. Its workers write to files, as their lines would mix in one pipe."""
+    with tempfile.TemporaryDirectory() as logs:
+        options = ("--standalone", "--nproc-per-node", str(ranks), "--log-dir", logs)
+        words = (*options, "--redirects", "1", str(script), *args)
+        ending = _run(("-m", "torch.distributed.run", *words), script.parent, limit_s)
+        printed = [path.read_text() for path in sorted(Path(logs).rglob("stdout.log"))]
+    return replace(ending, output="".join(printed) + ending.output)
 
 
 def under_course_run(

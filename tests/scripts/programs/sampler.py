@@ -1,4 +1,4 @@
-"""DistributedSampler over a data set whose size is no multiple of the batch."""
+"""DistributedSampler over a data set whose last batch is smaller."""
 
 import torch
 import torch.distributed as dist
