@@ -75,6 +75,9 @@ INTENDED = {
     "    optimizer.zero_grad()\n    ddp(x).sum().backward()\n    optimizer.step()\n",
     "a step of its own": "for _ in range(3):\n    backward()\n    for p in model.parameters():\n"
     "        dist.all_reduce(p.grad)\n        p.data -= 0.01 * p.grad\n",
+    "different numbers of batches": "from torch.distributed.algorithms.join import Join\n"
+    "ddp = DDP(model)\nwith Join([ddp]):\n    for _ in range(2 + rank):\n"
+    "        backward(ddp)\n        optimizer.step()\n",
     "one rank trains": "if rank == 0:\n    for _ in range(9):\n        backward()\n"
     "        optimizer.step()\ndist.barrier()\n",
 }
