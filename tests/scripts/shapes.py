@@ -101,7 +101,8 @@ def under_course_run(
 ) -> Ending:
     """Run a script with `course run`."""
     words = ("--ranks", str(ranks), *options, str(script), *args)
-    return _run(("-m", "helpers.course.cli", "run", *words), script.parent, limit_s)
+    course = str(Path(sys.executable).with_name("course"))
+    return _run((course, "run", *words), script.parent, limit_s)
 
 
 def _run(words: tuple[str, ...], folder: Path, limit_s: float) -> Ending:
