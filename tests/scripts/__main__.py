@@ -99,7 +99,10 @@ def bugs_page(names: Sequence[str]) -> Iterator[str]:
             rows.append((bug, *_explain(bug, Path(folder))))
             print(rows[-1][1], file=sys.stderr, flush=True)
     yield from ("# Thirty bugs under torchrun and under `course run`", "")
-    yield f"A hang under torchrun was ended after {_HANG_S:.0f} s. Silent faults: with --check-steps 20."
+    yield (
+        f"A hang under torchrun was ended after {_HANG_S:.0f} s, of which the start took up to half. Silent "
+        "faults: with --check-steps 20."
+    )
     yield ""
     for kind in (HANG, SILENT, CRASH):
         these = [row for row in rows if row[0].kind == kind]
