@@ -124,15 +124,20 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
         except KeyboardInterrupt:
             output.finish()
             number = received.number or signal.SIGINT
-            _say_stopped(number, display.waits)
+            _say_stopped(number, display.waits, settings)
             return 128 + number
     output.finish()
     return _tell(job, result, findings, settings)
 
 
-def _say_stopped(number: int, waits: list[str]) -> None:
-    lines = [f"Stopped by {signal.Signals(number).name}; all ranks were ended. They were here:"]
-    click.echo("\n".join([*lines, *waits]), err=True)
+def _say_stopped(number: int, waits: list[str], settings: _Settings) -> None:
+    """Print that a signal ended the run, and where the ranks were."""
+    lines = [f"Stopped by {signal.Signals(number).name}; all ranks were ended."]
+    click.echo("\n".join([*lines, "They were here:", *waits]), err=True)
+    if settings.as_json:
+        from helpers.course.as_json import write
+
+        write({"exit_code": 128 + number, "error": lines[0]})
 
 
 def _tell(job: ScriptJob, result: Run, findings: list[Finding], settings: _Settings) -> int:
