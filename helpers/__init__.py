@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from helpers.ranks.run import Run as Run
     from helpers.room.learner import help_me as help_me
     from helpers.room.learner import join as join
+    from helpers.scripts.run_script import run_script as run_script
     from helpers.views.before_after import before_after as before_after
     from helpers.views.curve import curves as curves
     from helpers.views.divergence import divergence as divergence

@@ -80,6 +80,12 @@ COMMANDS = (
         "course/test_doctor.py",
         True,
     ),
+    _command(
+        "run",
+        "everyone who debugs a script of their own",
+        "scripts/*.py scripts/templates/*",
+        "scripts/test_*.py",
+    ),
     _command("grade", "graders", "grading/*.py", "grading/test_*.py", True),
     _command("release", "instructors", "grading/release.py", "grading/test_release.py", True),
     _command(

@@ -38,6 +38,7 @@ ORDER = (
     "hosts",
     "imagined",
     "explorers",
+    "scripts",
     "grading",
     "teaching",
     "room",

@@ -12,6 +12,7 @@ even if it was hardly charged.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -76,6 +77,8 @@ class Budget:
 
     def is_spent(self, now: float) -> bool:
         """Charge the time until `now`; return whether the budget is used up."""
+        if self._seconds == math.inf:
+            return False
         if now - self._last < _CHARGE_INTERVAL_S:
             return self._left <= 0 or now >= self._end
         ran_ns, queued_ns = self._measure_increase()

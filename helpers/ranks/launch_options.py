@@ -8,6 +8,7 @@ from ranks is never unpickled.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,9 @@ class Options:
         keep_others_running: A rank that fails or dies does not end the others. A rank whose function has
             returned exits at once, as under torchrun.
         imagined: 0, or the size of an imagined world of which each process is one rank.
+        exit_returns: A rank whose process exits with code 0 has returned, as a script under torchrun has.
+        horizon_s: A wait of torch that ends much later than this counts as endless, if `timeout` is longer.
+        keeps_last_calls: Of a run with very many calls, the trace has the last ones instead of the first.
         own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case
             of a check starts with the same files. Under `launch` they are kept, as under torchrun,
             because one cell may save a file that another loads.
@@ -48,6 +52,9 @@ class Options:
     record_values: bool = False
     keep_others_running: bool = False
     imagined: int = 0
+    exit_returns: bool = False
+    horizon_s: float = math.inf
+    keeps_last_calls: bool = False
     own_temp: bool = True
 
     @property
@@ -127,10 +134,12 @@ class Caller:
     Attributes:
         place_of: Returns a line's place for readers, from the file, line and function that a rank reports.
         reply: Answers what ranks ask by `ask_launcher`, in plain JSON. If it raises, the asking rank fails.
+        show_output: Receives the number of a rank and the bytes that it has just printed.
     """
 
     place_of: Callable[[str, int, str], Place] = place_of
     reply: Callable[[Any], Any] | None = None
+    show_output: Callable[[int, bytes], None] | None = None
 
 
 @dataclass(frozen=True)

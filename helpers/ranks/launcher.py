@@ -262,6 +262,11 @@ def make_run(
     if failure is None:
         trace = world.collector.trace()
         notes = (*notes, *silent_faults(trace, world.collector.unwaited_calls()))
+    if left_out := world.collector.left_out:
+        notes = (
+            *notes,
+            f"the trace has each rank's last calls; {left_out:,} earlier calls ended without an error",
+        )
     run = Run(
         world.options.world_size,
         [member.value for member in world.members],

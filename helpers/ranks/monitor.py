@@ -44,7 +44,7 @@ _FINAL_REPORT_S = 0.5
 def monitor_world(world: World, timeout: float, display: NoDisplay) -> RankFailure | None:
     """Poll a world until its ranks have answered; return the failure if they did not all succeed."""
     start = time.monotonic()
-    detector = DeadlockDetector(world, timeout)
+    detector = DeadlockDetector(world, min(timeout, world.options.horizon_s))
     try:
         return _poll_until_done(world, timeout, display, detector, start)
     except KeyboardInterrupt:

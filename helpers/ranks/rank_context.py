@@ -90,6 +90,11 @@ def recorded_call_count() -> int:
     return _context.recorder.count if _context.recorder is not None else 0
 
 
+def current_recorder() -> Recorder | None:
+    """Return the recorder of this rank's calls, if it has one."""
+    return _context.recorder
+
+
 def inside_rank() -> bool:
     """Return whether this process is a rank, or was started by one."""
     return os.environ.get("REAL_RANKS_INSIDE") == "1"

@@ -220,7 +220,10 @@ class _Rank:
             )
 
     def _start_recording(self, options: Options) -> None:
+        from math import inf
+
         from helpers.trace import kernels
+        from helpers.trace.events import MAX_EVENTS
         from helpers.trace.log import Log
         from helpers.trace.recorder import Recorder
 
@@ -233,7 +236,12 @@ class _Rank:
             kernels.install("cuda")
         self.log = Log(LOG_FD, self.rank)
         os.close(LOG_FD)  # The mapping stays valid.
-        self.recorder = Recorder(self.rank, self.log.write, record_values=options.record_values)
+        self.recorder = Recorder(
+            self.rank,
+            self.log.write,
+            record_values=options.record_values,
+            max_events=inf if options.keeps_last_calls else MAX_EVENTS,
+        )
         kernels.record_with(self.recorder)
 
     def _report_imports(self) -> None:

@@ -179,7 +179,7 @@ class World:
         self.imported: list[str] = []
         self.ended = False
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
-        self.logs = Logs(options.world_size)
+        self.logs = Logs(options.world_size, confirms=options.keeps_last_calls)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._has_identity = False
@@ -297,7 +297,7 @@ class World:
             if kind == "started":
                 member.pid = values[1]
             elif kind == "printed":
-                member.add_output(values[1])
+                self._add_output(member, values[1])
             elif kind == "exit":
                 member.fault_text = str(values[2])
                 self._on_exit(member, values[1])
@@ -315,12 +315,19 @@ class World:
         self._read_channel(member)  # Its last frames may still be in the socket.
         member.exitcode = exitcode
         if not member.is_done:
-            member.state, member.ended_ns = "died", time.monotonic_ns()
+            has_returned = exitcode == 0 and self.options.exit_returns
+            member.state = "returned" if has_returned else "died"
+            member.ended_ns = time.monotonic_ns()
+
+    def _add_output(self, member: Member, data: bytes) -> None:
+        member.add_output(data)
+        if self.caller.show_output is not None:
+            self.caller.show_output(member.rank, data)
 
     def _read_output(self, member: Member) -> None:
         try:
             while data := os.read(member.output_fd, 1 << 16):
-                member.add_output(data)
+                self._add_output(member, data)
                 if 0 < member.site.most_output < member.printed_bytes:
                     limit = member.site.most_output
                     problem = f"it printed more than {limit:,} bytes and was terminated"
@@ -380,6 +387,8 @@ class World:
         if not self.ended:
             for member in self.members:
                 self.collector.feed(member.rank, self.logs.read(member.rank))
+            if self.options.keeps_last_calls:
+                self.collector.drop_ended_calls()
 
     def ask_status(self) -> None:
         """Ask each unfinished rank where it is. `poll` receives the answers, if ranks can send them."""

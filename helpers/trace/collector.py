@@ -6,6 +6,7 @@ one line of JSON, an array: its kind, followed by the fields of the class for th
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _MAX_TEXT = 200
+# After how many calls of one rank those that have ended on all ranks are dropped, if the last calls are kept.
+KEPT_CALLS = MAX_EVENTS // 2
 # After this many lines of one rank that are not records, its later lines are counted but not read.
 _MAX_BAD_LINES = 200_000
 
@@ -231,6 +234,7 @@ class Collector:
         place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
         max_members: The maximum size of a group, by default all ranks.
         clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
+        left_out: How many calls `drop_ended_calls` has dropped.
         change_count: Grows with every record, so that the detector sees whether anything has happened.
     """
 
@@ -239,6 +243,7 @@ class Collector:
     max_members: int = 0
     clocks: Sequence[int] = ()
     dropped: int = 0
+    left_out: int = 0
     change_count: int = 0
     _sites: dict[tuple[int, int], _CallSite] = field(default_factory=dict)
     _groups: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
@@ -250,6 +255,8 @@ class Collector:
         self.max_members = self.max_members or self.world_size
         self.clocks = self.clocks or [0 for _ in ranks]
         self._bad_line_counts = [0 for _ in ranks]
+        # The number of each rank's first call that was not dropped by `drop_ended_calls`.
+        self._kept_from = [0 for _ in ranks]
         self._final_groups: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
         self._unwaited: list[list[int]] = [[] for _ in ranks]
@@ -277,9 +284,31 @@ class Collector:
             try:
                 record.add_to(self, rank)
             except (ValueError, KeyError, AttributeError):
+                if getattr(record, "seq", math.inf) < self._kept_from[rank]:
+                    continue  # about a call that was dropped because it had ended
                 # The record names an unknown site, call or kind.
                 self.dropped += 1
                 self._bad_line_counts[rank] += 1
+
+    def drop_ended_calls(self) -> None:
+        """Drop calls that have ended on all their ranks, if a rank has made very many.
+
+        Collectives and messages are paired by their order, so all calls of a pair are dropped, or none.
+        """
+        if max(map(len, self._calls)) < KEPT_CALLS:
+            return
+        trace = self.trace()
+        ended = [event for event in trace.events if event.op == "span" and event.end_ns]
+        for collective in trace.collectives():
+            if collective.complete and all(call.end_ns for call in collective.calls):
+                ended += collective.calls
+        for message in trace.messages():
+            if message.recv is not None and message.send.end_ns and message.recv.end_ns:
+                ended += [message.send, message.recv]
+        for event in ended:
+            del self._calls[event.rank][event.seq]
+            self._kept_from[event.rank] = max(self._kept_from[event.rank], event.seq + 1)
+        self.left_out += len(ended)
 
     def next_collector(self, clocks: Sequence[int] = ()) -> Collector:
         """Return an empty collector for the same ranks' next task, which keeps their groups and sites."""

@@ -3,6 +3,9 @@
     rank r:    Log.write(line) ──> [head | line line line ...]   slice r of one shared memory file
     launcher:  Logs.read(r)    <── copies what is new, whenever it looks
 
+If the launcher confirms what it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes
+hours, new records replace those that were read. Otherwise a full slice only counts further records.
+
 A record costs the rank no system call, wakes no process, and remains if a signal ends the rank. So the call
 that a rank was in is known without asking it. Like all data from ranks, a slice is not trusted: it is copied,
 and then read line by line.
@@ -20,6 +23,9 @@ import threading
 SLICE_BYTES = 32 << 20
 # The number of bytes of lines that were written, and the number of lines that did not fit.
 _HEADER = struct.Struct("=QQ")
+# The number of bytes that the launcher has read, if it confirms that; otherwise 0.
+_CONFIRMED = struct.Struct("=Q")
+_LINES_AT = _HEADER.size + _CONFIRMED.size
 _MAX_READ_BYTES = 8 << 20
 
 
@@ -31,34 +37,49 @@ class Log:
         # killed.
         self._map = mmap.mmap(fd, SLICE_BYTES, offset=rank * SLICE_BYTES)
         self._lock = threading.RLock()  # A signal handler may write during a write.
-        self._end = _HEADER.size
+        # The numbers of bytes that were written, and that are known to be read.
+        self._written = self._confirmed = 0
         self._lost = 0
         self.open = True
 
     def write(self, line: bytes) -> None:
         """Append one record, which must not contain a line end."""
         with self._lock:
-            start, end = self._end, self._end + len(line) + 1
-            # If the slice is full, records are only counted, so that the rank is not delayed.
-            if end > SLICE_BYTES or not self.open:
+            if not self.open or not self._has_room(len(line) + 1):
+                # Records are only counted, so that the rank is not delayed.
                 self._lost += 1
-                end = start
             else:
-                self._end = end
-                self._map[start:end] = line + b"\n"
+                self._put(line + b"\n")
             # Update the head last, so that a reader only sees whole lines.
-            _HEADER.pack_into(self._map, 0, end - _HEADER.size, self._lost)
+            _HEADER.pack_into(self._map, 0, self._written, self._lost)
+
+    def _has_room(self, count: int) -> bool:
+        if self._written + count - self._confirmed > _capacity():
+            (self._confirmed,) = _CONFIRMED.unpack_from(self._map, _HEADER.size)
+        return self._written + count - self._confirmed <= _capacity()
+
+    def _put(self, data: bytes) -> None:
+        start = self._written % _capacity()
+        first = data[: _capacity() - start]
+        self._map[_LINES_AT + start : _LINES_AT + start + len(first)] = first
+        if rest := data[len(first) :]:
+            self._map[_LINES_AT : _LINES_AT + len(rest)] = rest
+        self._written += len(data)
 
     def rewind(self) -> None:
         """Write from the start again. Call this only when the launcher has read everything."""
         with self._lock:
-            self._end = _HEADER.size
+            self._written = self._confirmed = 0
 
 
 class Logs:
-    """The launcher's side: one file in memory, with a slice for each rank of a world."""
+    """The launcher's side: one file in memory, with a slice for each rank of a world.
 
-    def __init__(self, world_size: int) -> None:
+    confirms: ranks may overwrite what was read.
+    """
+
+    def __init__(self, world_size: int, confirms: bool = False) -> None:
+        self._confirms = confirms
         self.fd = _create_memory_file(world_size * SLICE_BYTES)
         self._positions = [0] * world_size
 
@@ -74,6 +95,9 @@ class Logs:
                 break
             self._positions[rank] += complete_bytes
             lines += chunk[: complete_bytes - 1].split(b"\n")
+            if self._confirms:
+                at = rank * SLICE_BYTES + _HEADER.size
+                os.pwrite(self.fd, _CONFIRMED.pack(self._positions[rank]), at)
         return lines
 
     def read_new(self, rank: int) -> tuple[int, int, bytes] | None:
@@ -123,21 +147,36 @@ class Logs:
         return _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
 
     def _read_chunk(self, rank: int) -> bytes:
-        end = min(self._read_header(rank)[0], SLICE_BYTES - _HEADER.size)
-        size = min(end - self._positions[rank], _MAX_READ_BYTES)
+        position, capacity = self._positions[rank], _capacity()
+        end = self._read_header(rank)[0]
+        # Without confirmations, a slice holds what was written first.
+        size = (
+            min(end if self._confirms else min(end, capacity), position + _MAX_READ_BYTES)
+            - position
+        )
+        size = min(size, capacity)
         if size <= 0:
             return b""
-        return os.pread(self.fd, size, rank * SLICE_BYTES + _HEADER.size + self._positions[rank])
+        lines_at, start = rank * SLICE_BYTES + _LINES_AT, position % capacity
+        chunk = os.pread(self.fd, min(size, capacity - start), lines_at + start)
+        return chunk + (
+            os.pread(self.fd, size - len(chunk), lines_at) if len(chunk) < size else b""
+        )
 
 
 def write_new(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
     """Write a rank's `read_new` into its launcher's file."""
     end = start + len(chunk)
-    if not 0 <= start <= end <= SLICE_BYTES - _HEADER.size:
+    if not 0 <= start <= end <= _capacity():
         raise ValueError(f"records beyond the end of a slice: {end}")
-    os.pwrite(fd, chunk, rank * SLICE_BYTES + _HEADER.size + start)
+    os.pwrite(fd, chunk, rank * SLICE_BYTES + _LINES_AT + start)
     # Update the head last, as in `Log.write`, so that a reader only sees whole lines.
     os.pwrite(fd, _HEADER.pack(end, lost), rank * SLICE_BYTES)
+
+
+def _capacity() -> int:
+    """Return how many bytes of lines a slice holds."""
+    return SLICE_BYTES - _LINES_AT
 
 
 def _create_memory_file(size: int) -> int:

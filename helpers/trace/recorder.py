@@ -50,9 +50,15 @@ class Recorder:
     """Makes records of a rank's calls and passes them to `write`, in order, from any thread."""
 
     def __init__(
-        self, rank: int, write: Callable[[bytes], None], *, record_values: bool = False
+        self,
+        rank: int,
+        write: Callable[[bytes], None],
+        *,
+        record_values: bool = False,
+        max_events: float = MAX_EVENTS,
     ) -> None:
         self.rank = rank
+        self._max_events = max_events
         self._record_values = record_values
         self._results: dict[int, list[weakref.ref[torch.Tensor]]] = {}
         self._write = write
@@ -151,7 +157,7 @@ class Recorder:
             dtype = _dtype_name(tensors[0].dtype)
             nbytes = sum([tensor.numel() * tensor.element_size() for tensor in tensors])
             shapes = str([list(tensor.shape) for tensor in tensors[:16]])
-        if seq - self._task_began < MAX_EVENTS:
+        if seq - self._task_began < self._max_events:
             fields = (group, time.monotonic_ns(), nbytes, dtype, shapes, _format_details(details))
             self._write((_CALL_FORMAT % (seq, site, *fields)).encode())
         return seq
@@ -183,12 +189,20 @@ class Recorder:
             time.sleep(0.0002)
         self._task_began = self._seq
         # Live ranks may wait in their next cell for a Work that they keep.
-        dropped = self._unwaited.difference(self._seq_by_work.values())
+        dropped = self._dropped_calls()
         self._unwaited -= dropped
         if dropped:
             self._write(json.dumps(["unwaited", sorted(dropped)[:MAX_UNWAITED]]).encode())
         with suppress(Exception):  # The learner's code may have changed torch's own tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
+
+    def _dropped_calls(self) -> set[int]:
+        return self._unwaited.difference(self._seq_by_work.values())
+
+    def take_unwaited(self) -> set[int]:
+        """Return the calls whose Work was dropped without a wait, and forget all that were not waited for."""
+        dropped, self._unwaited = self._dropped_calls(), set()
+        return dropped
 
     def record_end(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""

@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from helpers.ranks.failures import RankDied
 from helpers.ranks.launcher import launch
+from helpers.trace import collector as collector_module
 from helpers.trace import log as module
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -295,3 +296,39 @@ def test_a_process_that_a_rank_forks_records_nothing() -> None:
     trace = launch(talk, 2).trace
     assert [event.call for event in trace.of(0)] == ["before", "after"]
     assert trace.dropped == 0
+
+
+def test_ring_keeps_last_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLICE_BYTES", mmap.PAGESIZE)
+    logs = Logs(1, confirms=True)
+    try:
+        rank, written, read = Log(logs.fd, 0), [], []
+        for i in range(2_000):
+            written.append(b"record %d" % i)
+            rank.write(written[-1])
+            if i % 100 == 0:
+                read += logs.read(0)
+        assert read + logs.read(0) == written
+        assert logs.lost_count(0) == 0
+        for _ in range(1_000):
+            rank.write(b"unread record")
+        assert logs.lost_count(0) == 1_000 - len(logs.read(0)) > 0
+    finally:
+        logs.close()
+
+
+def test_ended_calls_are_dropped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector_module, "KEPT_CALLS", 10)
+    collector = Collector(2, lambda file, at, function: Place(file, at, function))
+    for rank in range(2):
+        collector.feed(rank, [b'["site",0,"all_reduce","all_reduce",null,""]'])
+    for seq in range(12):
+        for rank in range(2 if seq < 11 else 1):
+            call = b'["call",%d,0,"g",%d,4,"float32",[[1]],{}]' % (seq, seq + 1)
+            collector.feed(rank, [call, b'["end",%d,%d,"",null]' % (seq, seq + 2)][: 2 - (seq > 9)])
+    collector.drop_ended_calls()
+    assert [(event.rank, event.seq) for event in collector.trace()] == [(0, 10), (0, 11), (1, 10)]
+    assert (collector.left_out, collector.dropped) == (20, 0)
+    collector.feed(0, [b'["wait",3,20]'])
+    assert collector.dropped == 0
+    assert collector.blocking_call(0) is not None

@@ -1,0 +1,145 @@
+"""Run a script in a rank as a worker of torchrun runs it: as `__main__`, from its begin to its exit.
+
+Differences from a process of its own: the rank was forked, so its modules may already be imported; and after
+the exit handlers the rank waits until it is ended, so that another rank that still needs it is explained.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import io
+import os
+import sys
+import threading
+import types
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from helpers.ranks.new_process import join_threads, run_exit_handlers
+from helpers.scripts import own_helpers, own_spawn
+from helpers.scripts.step_records import StopAfterSteps
+from helpers.trace.frames import is_course_code
+
+if TYPE_CHECKING:
+    from helpers.scripts.step_watch import StepWatch
+
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+
+
+def run_as_main(
+    rank: int,
+    world_size: int,
+    path: str,
+    argv: Sequence[str],
+    source: bytes,
+    related: bytes,
+    threads: int,
+    check_folder: str = "",
+    check_steps: int = 0,
+) -> None:
+    """Run a script as `__main__`. Every rank calls this.
+
+    Args:
+        rank, world_size: As for every function of a launch.
+        path: The script's absolute path.
+        argv: Its `sys.argv`.
+        source: Its text.
+        related: The texts of modules in its folder, which the engine reads to see what will be imported.
+        threads: The number of threads for one operation; 0 for torch's own choice.
+        check_folder: Where to write records for a check of silent faults; "" for none.
+        check_steps: After how many steps of an optimizer to stop.
+    """
+    del related
+    _set_threads(threads)
+    code = compile(source, path, "exec", dont_inherit=True)
+    module = _make_main(path)
+    sys.argv[:] = argv
+    folder = Path(os.path.realpath(path)).parent
+    sys.path.insert(0, str(folder))
+    own_helpers.install(folder)
+    own_spawn.install(rank, world_size, Path(argv[0]).name)
+    watch = _start_check(rank, check_folder, check_steps)
+    pid = os.getpid()
+    try:
+        try:
+            exec(code, module.__dict__)
+        finally:
+            if watch is not None and os.getpid() == pid:
+                watch.finish(stopped=False)
+        _end_process()
+    except SystemExit as ending:
+        _end_process()
+        if ending.code in (None, 0):
+            return
+        if not isinstance(ending.code, int):
+            print(ending.code, file=sys.stderr)
+        raise
+    except own_spawn.StartsProcesses:
+        raise
+    except StopAfterSteps:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException as error:
+        if os.getpid() == pid:  # a forked child's error is printed by the engine
+            _print_error(error)
+            _end_process()
+        raise
+
+
+def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
+    """Begin to record the script's steps, if it is checked."""
+    if not folder:
+        return None
+    from helpers.scripts.step_records import Writer
+    from helpers.scripts.step_watch import StepWatch
+
+    watch = StepWatch(Writer(folder, rank), steps)
+    watch.install()
+    return watch
+
+
+def _make_main(path: str) -> types.ModuleType:
+    """Return a new module `__main__`, with the names that Python gives a script."""
+    module = types.ModuleType("__main__")
+    names = {"__file__": path, "__builtins__": builtins, "__cached__": None, "__annotations__": {}}
+    module.__dict__.update(names)
+    with suppress(AttributeError):
+        del vars(builtins)["display"]  # the engine adds it for functions of a notebook
+    sys.modules["__main__"] = module
+    return module
+
+
+def _set_threads(threads: int) -> None:
+    """Use as many threads as a worker of torchrun would."""
+    import torch
+
+    if threads:
+        os.environ[THREADS_VARIABLE] = str(threads)
+    else:
+        os.environ.pop(THREADS_VARIABLE, None)
+    torch.set_num_threads(threads or os.cpu_count() or 1)
+
+
+def _print_error(error: BaseException) -> None:
+    """Print an error as Python does, from the script's first frame on."""
+    trace = error.__traceback__
+    while trace is not None and is_course_code(trace.tb_frame.f_code):
+        trace = trace.tb_next
+    with suppress(Exception):
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
+def _end_process() -> None:
+    """Do what Python does at the end of a process: threads, exit handlers, and files that are still open."""
+    join_threads()
+    run_exit_handlers()
+    threading.excepthook = threading.__excepthook__
+    for value in gc.get_objects():
+        with suppress(Exception):
+            if isinstance(value, io.BufferedWriter | io.TextIOWrapper):
+                value.flush()
+    sys.stdout.flush()
+    sys.stderr.flush()

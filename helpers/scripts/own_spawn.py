@@ -1,0 +1,67 @@
+"""Make a script's own `mp.spawn` use the ranks that already run, instead of starting processes.
+
+    mp.spawn(work, args=(4,), nprocs=4)   on each of 4 ranks:  work(rank, 4)
+
+Afterwards only rank 0 runs on, because under plain Python one process called `mp.spawn`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from helpers.trace.frames import learner_frame
+
+
+class StartsProcesses(Exception):
+    """A script starts processes in a way that ranks cannot replace."""
+
+
+class _Joined:
+    """What `mp.spawn(..., join=False)` returns: the processes have already ended."""
+
+    processes: tuple[Any, ...] = ()
+
+    def join(self, *_: Any, **__: Any) -> bool:
+        return True
+
+
+def install(rank: int, world_size: int, script: str) -> None:
+    """Replace `torch.multiprocessing.spawn` and `start_processes` in this rank."""
+    import torch.multiprocessing as mp
+
+    def spawn(
+        fn: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        nprocs: int = 1,
+        join: bool = True,
+        daemon: bool = False,
+        start_method: str = "spawn",
+        **_: Any,
+    ) -> Any:
+        frame = learner_frame(sys._getframe(1))
+        line = f" (line {frame.f_lineno})" if frame is not None else ""
+        if nprocs != world_size:
+            raise StartsProcesses(
+                f"{script} starts {nprocs} processes with mp.spawn{line}. Run it with --ranks {nprocs}: the "
+                f"ranks then take the place of these processes."
+            )
+        if shared := next(_shared_objects(args), None):
+            raise StartsProcesses(
+                f"{script} passes a {shared} to the processes of mp.spawn{line}, but each rank would make "
+                "its own. Let torch.distributed carry the data, or run the script with plain python."
+            )
+        fn(rank, *args)
+        if rank != 0:
+            raise SystemExit(0)
+        return None if join else _Joined()
+
+    vars(mp).update(spawn=spawn, start_processes=spawn)
+
+
+def _shared_objects(args: tuple[Any, ...]) -> Iterator[str]:
+    """Yield the names of objects that processes share only if one of them made it for all."""
+    for value in args:
+        if type(value).__module__.startswith("multiprocessing."):
+            yield type(value).__name__

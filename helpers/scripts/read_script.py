@@ -1,0 +1,121 @@
+"""Read a script, and refuse what cannot run as one, each with one clear line."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.ranks.cells import is_learner_file
+from helpers.ranks.failures import LaunchError
+from helpers.trace.events import Place
+
+_MAX_SOURCE = 10 << 20
+_MAX_RELATED_FILES = 50
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script as the ranks run it.
+
+    Attributes:
+        name: The path as the caller wrote it, for `sys.argv` and for readers.
+        path: The absolute path.
+        related: The texts of the modules in its folder that it imports, and that those import.
+    """
+
+    name: str
+    path: Path
+    source: bytes
+    related: bytes = field(default=b"", repr=False)
+
+    def place_of(self, file: str, line: int, function: str) -> Place:
+        """Return a line's place as a reader knows it: by its path from the current folder."""
+        # The lines that a rank names are shown. So only files of Python are read.
+        is_own = is_learner_file(file) and file.endswith(".py") and file.startswith("/")
+        source = linecache.getline(file, line).rstrip("\n") if is_own else ""
+        return Place(file, line, function, short_path(file), source)
+
+
+def read_script(name: str | Path) -> Script:
+    """Read a script. Raise LaunchError if there is none, or if it is not Python."""
+    shown = str(name)
+    path = Path(os.path.abspath(shown))
+    if path.is_dir():
+        inside = sorted(each.name for each in path.glob("*.py"))[:3]
+        example = f" Name a file in it, such as {shown.rstrip('/')}/{inside[0]}." if inside else ""
+        raise LaunchError(f"{shown} is a folder, not a script.{example}")
+    try:
+        source = path.read_bytes()
+    except FileNotFoundError:
+        raise LaunchError(f"there is no file {shown}.") from None
+    except OSError as error:
+        raise LaunchError(f"{shown} cannot be read: {error.strerror}.") from None
+    if path.suffix == ".ipynb":
+        raise LaunchError(
+            f"{shown} is a notebook. Export it first: jupyter nbconvert --to script {shown}"
+        )
+    tree = _parse(shown, source)
+    return Script(shown, path, source, b"\n".join(_related(path.parent, tree)))
+
+
+def _parse(name: str, source: bytes) -> ast.Module:
+    if len(source) > _MAX_SOURCE:
+        raise LaunchError(f"{name} is not a Python script: it has {len(source):,} bytes.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the ranks print them
+            return ast.parse(source)
+    except SyntaxError as error:
+        if error.lineno and not _looks_binary(source):
+            line = (error.text or "").strip()
+            raise LaunchError(
+                f"{name}, line {error.lineno} is not Python: {error.msg}{': ' if line else ''}{line}"
+            ) from None
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    raise LaunchError(f"{name} is not a Python script.")
+
+
+def _looks_binary(source: bytes) -> bool:
+    return b"\0" in source[:4096]
+
+
+def _related(folder: Path, tree: ast.Module) -> list[bytes]:
+    """Return the texts of modules in the script's folder that it imports, directly or not."""
+    texts: dict[Path, bytes] = {}
+    todo = [tree]
+    while todo and len(texts) < _MAX_RELATED_FILES:
+        for name in _imported_names(todo.pop()):
+            parts = folder.joinpath(*name.split("."))
+            for path in (parts.with_suffix(".py"), parts / "__init__.py"):
+                if path in texts or not path.is_file():
+                    continue
+                try:
+                    texts[path] = path.read_bytes()
+                    todo.append(ast.parse(texts[path]))
+                except (OSError, SyntaxError, ValueError):
+                    continue
+    return list(texts.values())
+
+
+def _imported_names(tree: ast.Module) -> list[str]:
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def short_path(file: str) -> str:
+    """Return a file's path from the current folder, if it is inside it, or else its name."""
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        return Path(file).name
+    return os.path.relpath(file, here) if file.startswith(here + os.sep) else Path(file).name

@@ -1,0 +1,204 @@
+"""What a rank records in each step of a script that is checked for silent faults: plain data, as JSON lines.
+
+The rank writes one file (`Writer`), and the launcher reads it when the run has ended (`read_records`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import DecodeError, ValidationError, json
+
+Line = tuple[str, int, str]
+"""A line of code, as a rank reports it: file, line, function."""
+
+SHARDED = "sharded"
+"""The key of a parameter of which each rank holds a different part."""
+
+
+class StopAfterSteps(BaseException):
+    """The rank has taken its steps. No `except Exception` of a script catches it."""
+
+
+@dataclass(frozen=True)
+class TensorDigest:
+    """A tensor as a few numbers.
+
+    Attributes:
+        hash: Equal if all bits are equal.
+        sums: The sums of its parts.
+        sizes: The sums of the parts' absolute values, against which differences are measured.
+        count: The number of elements of a part.
+        epsilon: The relative precision of its dtype.
+    """
+
+    hash: str
+    sums: list[float]
+    sizes: list[float]
+    count: int
+    epsilon: float
+
+    def differs(self, other: TensorDigest) -> bool:
+        """Return whether two tensors differ by more than rounding."""
+        if self.hash == other.hash:
+            return False
+        if len(self.sums) != len(other.sums):
+            return True
+        # Errors of rounding have random signs, so that of a sum grows with the root of its length.
+        tolerance = 8 * max(self.epsilon, other.epsilon) / max(1, self.count) ** 0.5
+        return any(
+            not abs(one - two) <= tolerance * max(size, other_size)  # also if one is NaN
+            for one, two, size, other_size in zip(
+                self.sums, other.sums, self.sizes, other.sizes, strict=True
+            )
+        )
+
+
+@dataclass(frozen=True)
+class ParameterRecord:
+    """A parameter before a step.
+
+    Attributes:
+        key: "" if each rank should hold the same; otherwise ranks with the same key should.
+        ddp: The ranks among which DDP reduces its gradient; empty if none does.
+        reduced: How often the script's own calls reduced its gradient since the last step.
+        met: The ranks with which the script's own calls have ever shared the parameter, or its gradient.
+    """
+
+    name: str
+    shape: list[int]
+    value: TensorDigest
+    gradient: TensorDigest | None
+    key: str = ""
+    ddp: list[int] = field(default_factory=list)
+    reduced: int = 0
+    met: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """An optimizer before one of its steps, or at the end.
+
+    Attributes:
+        optimizer: Its number, in the order in which optimizers of this rank took their first step.
+        step: How many steps it has taken.
+        rates: The learning rates of its groups.
+        reduced_at: The line of the script's own last reduction of a gradient.
+        is_last: This is the state at the end, without gradients.
+    """
+
+    optimizer: int
+    kind: str
+    step: int
+    line: Line | None
+    parameters: list[ParameterRecord]
+    rates: list[float]
+    reduced_at: Line | None = None
+    is_last: bool = False
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """The input of a training step's model.
+
+    Attributes:
+        step: How many optimizer steps the rank had taken.
+        rows: A hash of each of its first samples; empty once a loader has begun its second pass.
+        group: The ranks with which the model's gradients are reduced, if torch does that.
+    """
+
+    model: str
+    line: Line | None
+    step: int
+    hash: str
+    rows: list[str]
+    group: list[int]
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A fault that one rank has seen by itself. kind: see `step_findings`."""
+
+    kind: str
+    line: Line | None
+    words: str
+    other_line: Line | None = None
+
+
+@dataclass(frozen=True)
+class LoadRecord:
+    """A call of `load_state_dict` of a module."""
+
+    line: Line | None
+    step: int
+
+
+@dataclass
+class RankRecords:
+    """All records of one rank.
+
+    Attributes:
+        communicates: Whether the script passed tensors other than parameters, gradients and small
+            results to other ranks, as pipelines and tensor parallel layers do.
+        stopped: Whether the rank was stopped after its steps.
+    """
+
+    steps: list[StepRecord] = field(default_factory=list)
+    inputs: list[InputRecord] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    loads: list[LoadRecord] = field(default_factory=list)
+    communicates: bool = False
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of the file: one of its fields is set."""
+
+    step: StepRecord | None = None
+    input: InputRecord | None = None
+    sighting: Sighting | None = None
+    load: LoadRecord | None = None
+    communicates: bool = False
+    stopped: bool = False
+
+
+class Writer:
+    """Writes one rank's records."""
+
+    def __init__(self, folder: str, rank: int) -> None:
+        self._path = Path(folder) / f"{rank}.jsonl"
+        self._encode = json.encode
+
+    def write(self, **entry: StepRecord | InputRecord | Sighting | LoadRecord | bool) -> None:
+        """Append a record. entry: one field of an `_Entry`."""
+        with self._path.open("ab") as file:
+            file.write(self._encode(_Entry(**entry)) + b"\n")  # type: ignore[arg-type]
+
+
+def read_records(folder: str, world_size: int) -> list[RankRecords]:
+    """Return the records of each rank."""
+    ranks = []
+    for rank in range(world_size):
+        records = RankRecords()
+        with contextlib.suppress(FileNotFoundError):
+            for line in (Path(folder) / f"{rank}.jsonl").read_bytes().splitlines():
+                with contextlib.suppress(DecodeError, ValidationError):
+                    _add(records, json.decode(line, type=_Entry))
+        ranks.append(records)
+    return ranks
+
+
+def _add(records: RankRecords, entry: _Entry) -> None:
+    if entry.step is not None:
+        records.steps.append(entry.step)
+    if entry.input is not None:
+        records.inputs.append(entry.input)
+    if entry.sighting is not None:
+        records.sightings.append(entry.sighting)
+    if entry.load is not None:
+        records.loads.append(entry.load)
+    records.communicates |= entry.communicates
+    records.stopped |= entry.stopped

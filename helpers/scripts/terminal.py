@@ -1,0 +1,110 @@
+"""Show in a terminal what the ranks print, and where each is if they print nothing for a while."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from helpers.ranks.display import NoDisplay
+from helpers.ranks.failures import describe_wait
+
+if TYPE_CHECKING:
+    from helpers.ranks.deadlock_watch import DeadlockDetector
+    from helpers.ranks.world import World
+
+# After how long without output to show where the ranks are, and how often to update it.
+QUIET_S = 5.0
+UPDATE_S = 1.0
+_ERASE_LINE = "\r\x1b[K"
+_MAX_LINE = 100_000
+
+
+@dataclass
+class RankOutput:
+    """Prints the ranks' output as whole lines, each with its rank.
+
+    Attributes:
+        stream: Where to print it.
+        before: Called before lines are printed.
+        last_s: When something was printed last, by a monotonic clock.
+    """
+
+    stream: TextIO
+    last_s: float = field(default_factory=time.monotonic)
+    is_line_shown: bool = False
+    _rests: dict[int, bytes] = field(default_factory=dict)
+
+    def add(self, rank: int, data: bytes) -> None:
+        """Print the lines that a rank has completed."""
+        *lines, rest = (self._rests.get(rank, b"") + data).split(b"\n")
+        # A progress bar redraws its line again and again: only its last state is printed, once it has ended.
+        rest = rest.rpartition(b"\r")[2] if not rest.endswith(b"\r") else rest[-_MAX_LINE:]
+        if len(rest) > _MAX_LINE:
+            lines, rest = [*lines, rest], b""
+        self._rests[rank] = rest
+        self._write(rank, lines)
+
+    def finish(self) -> None:
+        """Print what ranks have printed without an end of line."""
+        rests, self._rests = self._rests, {}
+        for rank, rest in sorted(rests.items()):
+            if rest.strip(b"\r"):
+                self._write(rank, [rest])
+        self.erase_line()
+
+    def show_line(self, text: str) -> None:
+        """Show a line that the next output replaces. Only for a terminal."""
+        width = shutil.get_terminal_size().columns
+        self.stream.write(_ERASE_LINE + text[: width - 1])
+        self.stream.flush()
+        self.is_line_shown = True
+
+    def erase_line(self) -> None:
+        if self.is_line_shown:
+            self.stream.write(_ERASE_LINE)
+            self.is_line_shown = False
+
+    def _write(self, rank: int, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        self.erase_line()
+        for line in lines:
+            text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+            self.stream.write(f"[rank {rank}] {text}\n")
+        self.stream.flush()
+        self.last_s = time.monotonic()
+
+
+class TerminalDisplay(NoDisplay):
+    """Shows where each rank is, in one line, while nothing is printed. Only for a terminal."""
+
+    def __init__(self, output: RankOutput) -> None:
+        self._output = output
+        self._updated_s = 0.0
+        self._is_terminal = output.stream.isatty()
+
+    def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
+        now = time.monotonic()
+        is_due = now - self._output.last_s >= QUIET_S and now - self._updated_s >= UPDATE_S
+        if self._is_terminal and is_due:
+            self._updated_s = now
+            self._output.show_line(where_ranks_are(world, detector, seconds))
+
+
+def where_ranks_are(world: World, detector: DeadlockDetector, seconds: float) -> str:
+    """Describe in one line where the ranks are: `12 s: rank 0 all_reduce at train.py, line 4; rank 1 ...`."""
+    from helpers.ranks.deadlock_watch import current_waits
+
+    ranks: dict[str, list[int]] = {}
+    for wait in current_waits(detector).waits:
+        ranks.setdefault(describe_wait(wait), []).append(wait.rank)
+    for member in world.members:
+        if member.is_done:
+            ranks.setdefault("ended", []).append(member.rank)
+    parts = [
+        f"rank{'s' * (len(numbers) > 1)} {', '.join(map(str, dict.fromkeys(numbers)))} {words}"
+        for words, numbers in ranks.items()
+    ]
+    return f"{seconds:.0f} s: {'; '.join(parts)}"
