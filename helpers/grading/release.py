@@ -35,6 +35,7 @@ _FILES = (
     "docs/engine.md",
     "docs/torch.md",
     "docs/hosts.md",
+    "docs/your-own-job.md",
     "docs/deadlock.webp",
     "Makefile",
     "constraints.txt",
