@@ -5,7 +5,8 @@
 - Each microbatch gathers for forward: n // ranks elements of param_bytes. For backward, `reshard` gathers
   the same again. A scatter takes n elements of reduce_bytes: one scatter for each microbatch, or one in all.
 - n = sum(layers); gathers = 2 if reshard else 1; gathered = microbatches * gathers * n // ranks *
-  param_bytes; scattered = (1 if wait else microbatches) * n * reduce_bytes; held = n * reduce_bytes if wait else n // ranks * 4.
+  param_bytes; scattered = (1 if wait else microbatches) * n * reduce_bytes; held = n * reduce_bytes if
+  wait else n // ranks * 4.
 """
 
 from helpers.checks.author import *
