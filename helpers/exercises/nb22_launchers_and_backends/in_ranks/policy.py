@@ -45,7 +45,7 @@ def run_policy_loss(
         if not equal(own.detach().nan_to_num(7.0), first.nan_to_num(7.0))
     ]
     if loss.numel() == 1:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
     return {
         "inputs": f"`{changed[0]}` has changed" if changed else "",
         "loss": loss.detach().to(new.dtype, copy=True),
