@@ -36,7 +36,7 @@ from tests.answers import test_problems, test_reader
 from tests.ranks.test_advice import AS_SCRIPTS, ON_GPUS, failure_of
 from tests.trace.deadlocks.record import PROGRAMS
 
-EXERCISES = ["my_slice", "ping_pong", "swap", "broadcast_from", "pick_backend", "HookedDDP"]
+EXERCISES = ["my_slice", "ping_pong", "swap", "broadcast_from", "who_hangs", "HookedDDP"]
 FOLDER = Path(__file__).parents[1] / "build"
 Shown = tuple[str, str, str]  # a title, what a terminal shows, and the HTML of a notebook
 FAIL: dict[str, Callable[[], object]] = {

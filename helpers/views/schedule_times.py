@@ -6,7 +6,7 @@ An action is F0 or B0 (microbatch 0 forward or backward) if rank r has stage r. 
 5B0 begin with the stage, and a rank may have several stages. 5I0 and 5W0 are the two halves of a backward:
 the gradient of the input, for which the previous stage waits, and that of the weights.
 
-`schedule` draws the lanes; the checks of `bubble_fraction` and `interleaved` use them, too.
+`schedule` draws the lanes; the checks of `one_f_one_b` and `interleaved` use them, too.
 """
 
 from __future__ import annotations

@@ -34,24 +34,26 @@ class Trial:
     after: tuple[str, ...] = ()
 
 
-_SIGNATURE = "def pick_backend(gpus, ranks, nccl, device):\n"
-BACKEND = Trial(
+_NAMES = "layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait"
+TRAFFIC = Trial(
     what="a plain function (nbgrader, otter: five asserts)",
-    exercise="pick_backend",
-    right=f"{_SIGNATURE}    if device == 'cpu' or not nccl or gpus < ranks:\n        return 'gloo'\n"
-    "    return 'nccl' if device == 'cuda' else 'cpu:gloo,cuda:nccl'",
-    wrong=f"{_SIGNATURE}    return 'nccl' if gpus else 'gloo'",
+    exercise="step_traffic",
+    right=f"def step_traffic({_NAMES}):\n    n = sum(layers)\n"
+    "    gathered = microbatches * (1 + reshard) * n // ranks * param_bytes\n"
+    "    scattered = (1 if wait else microbatches) * n * reduce_bytes\n"
+    "    return gathered, scattered, n * reduce_bytes if wait else n // ranks * 4",
+    wrong=f"def step_traffic({_NAMES}):\n    return 0, 0, 0",
     test="\n".join(
-        f"assert pick_backend({gpus}, {ranks}, {nccl}, {device!r}) == {backend!r}"
-        for gpus, ranks, nccl, device, backend in (
-            (8, 8, True, "cuda", "nccl"),
-            (8, 8, True, "both", "cpu:gloo,cuda:nccl"),
-            (8, 8, False, "cuda", "gloo"),
-            (4, 8, True, "cuda", "gloo"),
-            (8, 8, True, "cpu", "gloo"),
+        f"assert step_traffic([64, 32], 4, {reshard}, {param}, {reduce}, 2, {wait}) == {expected}"
+        for reshard, param, reduce, wait, expected in (
+            (True, 4, 4, False, (384, 768, 96)),
+            (False, 4, 4, False, (192, 768, 96)),
+            (True, 2, 4, True, (192, 384, 384)),
+            (False, 2, 2, True, (96, 192, 192)),
+            (True, 2, 2, False, (192, 384, 96)),
         )
     ),
-    names="pick_backend",
+    names="step_traffic",
 )
 PING_PONG = Trial(
     what="a function on ranks (nbgrader, otter: our check)",

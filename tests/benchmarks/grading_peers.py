@@ -23,8 +23,8 @@ from helpers.checks.registry import get
 from helpers.grading.record import read_records
 from tests.benchmarks.grading_notebooks import (
     ASSIGNMENT,
-    BACKEND,
     PING_PONG,
+    TRAFFIC,
     Trial,
     answered,
     nbgrader_source,
@@ -52,7 +52,7 @@ class Grading:
 
 def compare_with_peers() -> Iterator[Figure]:
     """Grade a class with a plain function, which asserts test, and a class whose ranks communicate."""
-    for trial in (BACKEND, PING_PONG):
+    for trial in (TRAFFIC, PING_PONG):
         with TemporaryDirectory() as name:
             yield from _side_by_side(trial, Path(name))
 

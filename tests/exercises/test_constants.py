@@ -9,9 +9,15 @@ from helpers.checks.check_answer import grade
 from helpers.checks.registry import get
 
 ANSWERS = {
-    "pick_backend": (
-        "gpus, ranks, nccl, device",
-        ["'gloo'", "'nccl'", "'cpu:gloo,cuda:nccl'", "'cuda:nccl'", "device"],
+    "who_hangs": (
+        "dumps",
+        [
+            "('none', 0, [])",
+            "('missing', 3, [0])",
+            "('op', 4, [1])",
+            "('missing', 5, [1])",
+            "dumps",
+        ],
     ),
 }
 CASES = [(name, given, value) for name, (given, values) in ANSWERS.items() for value in values]

@@ -129,10 +129,10 @@ def test_cases_that_cannot_reveal_a_broken_rule_earn_no_credit() -> None:
 
 @pytest.mark.parametrize(("wrong", "points"), [(0, 10.0), (1, 6.9), (2, 4.4), (6, 0.0), (12, 0.0)])
 def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points: float) -> None:
-    exercise, answer = get("choose_a_tool"), Answer("choose_a_tool", "", ())
+    exercise, answer = get("who_hangs"), Answer("who_hangs", "", ())
     outcomes = [Outcome.WRONG] * wrong + [Outcome.PASSED] * (24 - wrong)
     verdicts = [
-        CaseVerdict(label="a job", outcome=outcome, credit=float(outcome is Outcome.PASSED))
+        CaseVerdict(label="dumps", outcome=outcome, credit=float(outcome is Outcome.PASSED))
         for outcome in outcomes
     ]
     assert combine_verdicts(exercise, answer, verdicts, len(verdicts)).points == points

@@ -43,14 +43,6 @@ def run_in_grid(
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
-def run_for_each_machine(
-    answer: Callable[..., Any], rank: int, world_size: int, machines: Sequence[tuple[Any, ...]]
-) -> list[Any] | None:
-    """Return the answer's value for each machine in turn, or None if it returns None for all of them."""
-    named = [answer(*machine) for machine in machines]
-    return None if all(name is None for name in named) else named
-
-
 # --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
 
 _OTHER_JOB_WAIT = timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""1.5 Row and column groups (20 min, ●●●○○)
+"""1.4 Row and column groups (20 min, ●●●○○)
 
 - There are `rows + cols` groups. Every rank calls `new_group` for each of them, even where it is not a
   member, and then uses the two groups that it is in.

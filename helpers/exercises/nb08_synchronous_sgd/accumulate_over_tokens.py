@@ -1,4 +1,4 @@
-"""8.6 A mean over tokens (12 min, ●●●○○, further)
+"""8.5 A mean over tokens (12 min, ●●●○○, further)
 
 - A mean is a sum divided by a number. Which of the two can you add up over microbatches and ranks?
 - `cross_entropy(..., reduction="sum")` leaves out the ignored tokens, and its backward adds sums to `p.grad`.

@@ -1,4 +1,4 @@
-"""8.7 Stop, and resume with other ranks (25 min, ●●●○○, further)
+"""8.6 Stop, and resume with other ranks (25 min, ●●●○○, further)
 
 - What must the state say so that a job of a different size can continue? With a different number of ranks,
   the same number of steps covers other samples. Which number has the same meaning for any number of ranks?

@@ -2,12 +2,11 @@
 
 - Take one layer and one microbatch first. What does a rank pass to a gather, its shard or the whole layer?
   And to a scatter?
-- Each microbatch gathers for forward: n // ranks elements of param_bytes. For backward, True gathers the
-  same again, a number k gathers n // k, and False gathers nothing. A scatter takes n elements of
-  reduce_bytes: one scatter for each microbatch, or one in all.
-- n = sum(layers); again = 0 if reshard is False else n // ranks if reshard is True else n // reshard;
-  gathered = microbatches * (n // ranks + again) * param_bytes; scattered = (1 if wait else microbatches) * n
-  * reduce_bytes; held = n * reduce_bytes if wait else n // ranks * 4.
+- Each microbatch gathers for forward: n // ranks elements of param_bytes. For backward, `reshard` gathers
+  the same again. A scatter takes n elements of reduce_bytes: one scatter for each microbatch, or one in all.
+- n = sum(layers); gathers = 2 if reshard else 1; gathered = microbatches * gathers * n // ranks *
+  param_bytes; scattered = (1 if wait else microbatches) * n * reduce_bytes; held = n * reduce_bytes if
+  wait else n // ranks * 4.
 """
 
 from helpers.checks.author import *
@@ -15,14 +14,14 @@ from helpers.checks.author import *
 
 def case(draw: Draw) -> Case:
     ranks = draw.of(4, 6, 8, 64)
-    k = draw.of(True, False, 2, ranks // 2)
+    reshard = draw.of(True, False)
     param, reduce = draw.of((4, 4), (2, 2), (2, 4))
     microbatches, wait = draw.whole(2, 6), draw.of(True, False)
     layers = [ranks * draw.whole(1, 10**6) for _ in range(draw.whole(1, 12))]
-    given = layers, ranks, k, param, reduce, microbatches, wait
+    given = layers, ranks, reshard, param, reduce, microbatches, wait
 
     return Case(
-        f"{plural(len(layers), 'layer')}, {ranks} ranks, reshard {k}, {microbatches} microbatches"
+        f"{plural(len(layers), 'layer')}, {ranks} ranks, reshard {reshard}, {microbatches} microbatches"
         f"{', wait' * wait}",
         [given],
         right=traffic_of(*given),
@@ -33,7 +32,7 @@ def case(draw: Draw) -> Case:
 def traffic_of(
     layers: list[int],
     ranks: int,
-    reshard: bool | int,
+    reshard: bool,
     param_bytes: int,
     reduce_bytes: int,
     microbatches: int,
@@ -41,9 +40,8 @@ def traffic_of(
 ) -> tuple[int, int, int]:
     """Return the bytes that torch 2.13's fully_shard sends and retains."""
     n = sum(layers)
-    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
     return (
-        microbatches * (n // ranks + again) * param_bytes,
+        microbatches * (1 + reshard) * n // ranks * param_bytes,
         (1 if wait else microbatches) * n * reduce_bytes,
         n * reduce_bytes if wait else n // ranks * 4,
     )

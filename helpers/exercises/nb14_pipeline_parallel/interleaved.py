@@ -1,4 +1,4 @@
-"""14.6 Interleaved 1F1B (25 min, ●●●●○, further)
+"""14.5 Interleaved 1F1B (25 min, ●●●●○, further)
 
 - Number this rank's forwards 0, 1, 2, ...: which of its stages and which microbatch has number k? Backwards
   are numbered in the same way, with the stages in reverse.

@@ -1,4 +1,4 @@
-"""14.4 1F1B (25 min, ●●●●○)
+"""14.3 1F1B (25 min, ●●●●○)
 
 - Write two helpers, forward(i) and backward(i), with their transfers; they are those of your GPipe. Only the
   order of the calls is new.

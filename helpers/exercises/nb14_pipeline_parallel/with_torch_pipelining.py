@@ -1,4 +1,4 @@
-"""14.5 With torch.distributed.pipelining (8 min, ●●○○○)
+"""14.4 With torch.distributed.pipelining (8 min, ●●○○○)
 
 - Begin with the cell above. Which class implements 1F1B, and where does the last stage get its losses?
 - stage = PipelineStage(layers, rank, world_size, torch.device('cpu')); schedule = Schedule1F1B(stage,

@@ -1,12 +1,13 @@
-"""16.4 Packed documents (12 min, ●●●○○)
+"""16.4 Packed documents (15 min, ●●●○○)
 
-- A document must be treated as if it were alone. Which of your functions computes causal attention over the
-  ranks for one sequence, and what does it need to know of its tokens?
-- For each document, positions = zigzag(length, world_size, rank), and this rank has len(positions) of its
-  tokens. Split q, k and v along dimension 2 into these parts, and call `ring_attention` for each document.
-- own = [zigzag(length, world_size, rank) for length in lengths]; sizes = [len(x) for x in own]; q, k, v =
-  (x.split(sizes, 2) for x in (q, k, v)); out = [ring_attention(*part) for part in zip(q, k, v, own)]. Return
-  torch.cat(out, 2), positions = torch.cat(own), and (positions + 1).sum().item().
+- Your ring attention needs little more. Which two things decide whether a query sees a key, and can a rank
+  compute both for the keys of any other rank?
+- `lengths` says where the documents end, on every rank alike: a rank has length // world_size tokens of each.
+  So number the tokens' documents, once. The positions of rank r are those of its zigzags, for each document.
+- places = [torch.cat([zigzag(length, n, r) for length in lengths]) for r in range(n)]; numbers =
+  torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths) // n); same = numbers[:, None] ==
+  numbers. Then the ring: after `step` steps the mask is same & (places[rank][:, None] >= places[(rank -
+  step) % n]). Return the output, places[rank], and (places[rank] + 1).sum().item().
 """
 
 import torch
@@ -28,7 +29,7 @@ The right value was computed in float64, from all keys at once.
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    chunks = [draw.of(1, 1, 2, 3) for _ in range(draw.of(2, 3, 4, 3, 1))]
+    chunks = [draw.of(1, 1, 2, 3) for _ in range(draw.of(3, 3, 4, 5, 2, 1))]
     lengths = [2 * n * chunk for chunk in chunks]
     whole = draw_sequence(draw, draw.whole(1, 2), sum(lengths), may_share=True)
     document = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
@@ -54,8 +55,9 @@ def case(draw: Draw) -> Case:
             parts, {name: ERROR_MARGIN * size for name, size in whole.error_scales().items()}
         ),
         # the number of each token's document may be sent around the ring, too
-        facts=ring_byte_limits(n, whole.k.nbytes // n, 16 * sum(lengths) // n),
-        telling=len(lengths) > 1,
+        facts=ring_byte_limits(n, whole.k.nbytes // n, 16 * sum(lengths) // n)
+        | {"messages": 4 * (n - 1)},
+        telling=len(lengths) > 2,
     )
 
 
@@ -64,12 +66,17 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Predicate(find_excess_in_forward, "keys and values go around once in forward"),
+        Calls(
+            "send",
+            most="messages",
+            phase="forward",
+            text="one ring for all documents",
+            why="Keys and values of all documents go around together, and the mask tells documents apart.",
+        ),
         Calls("send", total_bytes="all", why="In backward gradients go the way back."),
     ),
     failed=(
-        HangAdvice(
-            "Every rank goes through the same documents, in the same order, with as many steps."
-        ),
+        HangAdvice("Every rank passes its keys and values on world_size - 1 times."),
         CrashAdvice(
             "does not require grad",
             "The output has no graph: is something detached, or computed under no_grad?",

@@ -1,1 +1,1 @@
-"""Exercises of notebook 22: MPI, two roles in one job, Slurm, and which tool to choose."""
+"""Exercises of notebook 22: MPI, two roles in one job, Slurm, and the loss of stale samples."""
