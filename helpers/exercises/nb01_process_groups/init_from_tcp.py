@@ -1,4 +1,4 @@
-"""1.2 Start by TCP, on a free port (15 min, ●●●○○)
+"""1.2 Start by TCP, on a free port (15 min, ●●●○○, further)
 
 - One rank must choose the port, or there will be as many ports as ranks. How do the others learn it, before
   there is a group?

@@ -1,4 +1,4 @@
-"""3.4 Shift with a batch (10 min, ●●○○○)
+"""3.4 Shift with a batch (10 min, ●●○○○, further)
 
 - Your tensor goes to the rank that is `by` further on. From which rank do you receive?
 - `dist.P2POp(dist.isend, x, peer)` describes a transfer without starting it. Put two of them into a list.

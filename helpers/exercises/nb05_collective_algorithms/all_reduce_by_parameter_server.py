@@ -1,4 +1,4 @@
-"""5.4 All-reduce by a parameter server (8 min, ●●○○○)
+"""5.4 All-reduce by a parameter server (8 min, ●●○○○, further)
 
 - Two roles: what does the server do, what does every other rank do? Write them as two branches.
 - A worker sends its gradient (push), then receives the sum (pull). The server receives from one worker after

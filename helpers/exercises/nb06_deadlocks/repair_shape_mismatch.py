@@ -1,4 +1,4 @@
-"""6.3 Parts of any length (12 min, ●●●○○)
+"""6.3 Parts of any length (12 min, ●●●○○, further)
 
 - all_gather needs tensors of one size on all ranks. Which size would do for all of them?
 - First gather the lengths (one int64 from each rank). Pad your tensor to the longest one, gather, and cut

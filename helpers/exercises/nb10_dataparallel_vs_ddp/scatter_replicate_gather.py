@@ -1,4 +1,4 @@
-"""10.1 DataParallel by hand (20 min, ●●●○○)
+"""10.1 DataParallel by hand (20 min, ●●●○○, further)
 
 - Four lines are enough, one for each step. Through which of these steps must the gradient flow back?
 - For each chunk a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,

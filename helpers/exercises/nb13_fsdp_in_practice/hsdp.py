@@ -1,4 +1,4 @@
-"""13.4 HSDP: shard inside, replicate between (12 min, ●●●○○)
+"""13.4 HSDP: shard inside, replicate between (12 min, ●●●○○, further)
 
 - A mesh has a row for each host. Which of its two dimensions cuts the weights, which copies them? And which
   gradients may wait until the last microbatch?

@@ -1,4 +1,4 @@
-"""17.5 Which group averages which gradients (12 min, ●●●○○)
+"""17.5 Which group averages which gradients (12 min, ●●●○○, further)
 
 - Which ranks hold the same expert? And which ranks' tokens does the gradient of one copy already cover?
 - Shared parameters: the mean over all ranks. Experts: the sum over the ranks that hold the same expert,

@@ -1,4 +1,4 @@
-"""20.1 Agree on the members (quorum) (25 min, ●●●●○)
+"""20.1 Agree on the members (quorum) (25 min, ●●●●○, further)
 
 - Two replicas look at the store at slightly different moments, and see different members. Whose view
   counts? And what if the one whose view counts is killed?

@@ -1,4 +1,4 @@
-"""21.5 DiLoCo (25 min, ●●●●○)
+"""21.5 DiLoCo (25 min, ●●●●○, further)
 
 - You need two optimizers: `inner` steps on each rank by itself, and your own outer one steps at each
   synchronization. Which weights does the outer optimizer change, and what is its gradient?

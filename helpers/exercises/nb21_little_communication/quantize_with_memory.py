@@ -1,4 +1,4 @@
-"""21.3 Error feedback (8 min, ●●○○○)
+"""21.3 Error feedback (8 min, ●●○○○, further)
 
 - What a call could not send is not gone: this rank knows it. When can the rank send it?
 - Quantize x + memory in place of x. What is lost is the difference between that sum and what the codes and

@@ -1,4 +1,4 @@
-"""22.1 All-reduce in MPI's words (10 min, ●●○○○)
+"""22.1 All-reduce in MPI's words (10 min, ●●○○○, further)
 
 - `x.numpy()` is the tensor's own memory under another name. What does `Allreduce` do when its first argument
   is `MPI.IN_PLACE`?
