@@ -1,12 +1,12 @@
 """9.3 Buckets (45 min, ●●●●○, further)
 
-- Keep three things: the list of buckets, which gradients are ready, and how many buckets have been sent.
-  When a hook runs, which bucket is the next that may be sent?
-- In the hook: add the parameter to a set; while the next bucket is complete, concatenate its flattened
-  gradients, start the all_reduce, and go to the one after it. finish(): zeros for missing gradients, start
-  the buckets that are left, wait for all, cut the means apart.
+- Keep track of three things: the list of buckets, which gradients are ready, and how many buckets have been
+  sent. When a hook runs, which bucket may be sent next?
+- In the hook, add the parameter to a set. While the next bucket is complete, concatenate its flattened
+  gradients, start the all_reduce, and continue with the bucket after it. In finish(), use zeros for missing
+  gradients, start the remaining buckets, wait for all of them, and cut the means apart.
 - torch.cat([p.grad.flatten() for p in bucket]) makes the flat tensor; flat.split([p.numel() for p in bucket])
-  cuts it; `p.grad = part.view_as(p)`. At the end of finish() the set is emptied and the count is 0 again.
+  cuts it; `p.grad = part.view_as(p)`. At the end of finish(), empty the set and set the count back to 0.
 """
 
 from collections.abc import Sequence

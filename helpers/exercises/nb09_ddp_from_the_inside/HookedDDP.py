@@ -2,10 +2,11 @@
 
 - Two moments matter: when a gradient is ready (the hook), and when all means are needed (finish). What can
   the hook do without making backward wait?
-- In __init__: `broadcast_module(module)`, an empty list, and a hook for each parameter with requires_grad.
-  The hook starts an all_reduce of `p.grad` with async_op=True and keeps parameter and Work.
-- finish(): for p, work in self.started: work.wait(); p.grad /= dist.get_world_size(). Then
-  self.started.clear(), or the next step finds old Works.
+- In __init__, call `broadcast_module(module)`, make an empty list, and register a hook on each parameter with
+  requires_grad. The hook starts an all_reduce of `p.grad` with async_op=True, and keeps the parameter and the
+  Work in the list.
+- In finish(): for p, work in self.started: work.wait(); p.grad /= dist.get_world_size(). Then call
+  self.started.clear(), because otherwise the next step finds old Works.
 """
 
 from helpers.checks.author import *

@@ -1,8 +1,8 @@
 """9.1 Broadcast a module (6 min, ●○○○○)
 
 - What does forward read besides the parameters? And which of these tensors does an optimizer never touch?
-- `module.parameters()` gives all parameters, frozen ones too, a shared one once; `module.buffers()` gives
-  all buffers. Each is one broadcast from rank src.
+- `module.parameters()` returns all parameters, including frozen ones, and a shared one only once.
+  `module.buffers()` returns all buffers. Broadcast each of these tensors once, from rank src.
 - for t in [*module.parameters(), *module.buffers()]: dist.broadcast(t.detach(), src)
 """
 

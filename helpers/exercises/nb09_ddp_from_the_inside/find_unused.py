@@ -1,9 +1,9 @@
 """9.5 Find unused parameters (15 min, ●●●○○, further)
 
-- Begin at `output.grad_fn`. A node's `next_functions` are pairs; the first of a pair is the next node, or
-  None.
-- A list of nodes to visit and a set of nodes seen. A node with an attribute `variable` is the end of a
-  branch: that parameter is used.
+- Begin at `output.grad_fn`. A node's `next_functions` are pairs, and the first element of each pair is the
+  next node, or None.
+- You need a list of nodes to visit and a set of nodes already seen. A node with an attribute `variable` is
+  the end of a branch, and this `variable` is a parameter in use.
 - todo, seen = [output.grad_fn], set(); while todo: node = todo.pop(); if node is None or node in seen:
   continue; seen.add(node); todo += [n for n, _ in node.next_functions]. Then compare `id(node.variable)` of
   the seen nodes with `id(p)`.

@@ -1,8 +1,8 @@
 """9.4 no_sync (6 min, ●●○○○)
 
 - Forward reads the flag. Which value must the flag have again when the block ends, however it ends?
-- Keep the old value, set False, yield, put the old value back. An exception in the block comes out of the
-  `yield`.
+- Keep the old value, set the flag to False, yield, and restore the old value. If the block raises an
+  exception, your `yield` raises it.
 - old = ddp.require_backward_grad_sync; ddp.require_backward_grad_sync = False; try: yield; finally:
   ddp.require_backward_grad_sync = old
 """

@@ -1,8 +1,8 @@
 """10.1 DataParallel by hand (20 min, ●●●○○, further)
 
 - Four lines are enough, one for each step. Through which of these steps must the gradient flow back?
-- For each chunk a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,
-  parameters, (chunk,))` runs in a thread; start all threads before you wait for the first.
+- For each chunk, you need a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,
+  parameters, (chunk,))` runs in a thread. Start all threads before waiting for the first.
 - chunks = x.chunk(workers); for each of them (deepcopy(module), {name: p.clone() for name, p in
   module.named_parameters()}); with ThreadPoolExecutor(len(chunks)) as pool: outputs = pool.map(run,
   replicas, chunks); return torch.cat(list(outputs)).

@@ -1,8 +1,8 @@
 """10.3 Strong scaling (12 min, ●●○○○)
 
-- How many samples has each of p ranks, if there are `samples` in all?
-- For each p in worlds: one timing of measure(p, samples // p) thrown away, then about twenty.
-  `statistics.quantiles(timings, n=4)` gives first quartile, median, third quartile.
+- How many samples does each of p ranks have, if there are `samples` in all?
+- For each p in worlds, throw away one timing of measure(p, samples // p), then take about twenty.
+  `statistics.quantiles(timings, n=4)` returns the first quartile, the median and the third quartile.
 - first, middle, third = quantiles(timings, n=4); (seconds, spread) = (middle, third - first); when all are
   measured, efficiency = seconds of 1 rank / (p * seconds of p ranks).
 """

@@ -1,9 +1,9 @@
 """10.4 Weak scaling (5 min, ●○○○○, further)
 
 - Twice as many ranks do twice as much work. Which time would be ideal?
-- As in strong scaling, but each rank has `samples`, whatever p is; a step that takes as long as on one rank
-  has efficiency 1.
-- As 10.3 with measure(p, samples) and efficiency = seconds of 1 rank / seconds of p ranks.
+- Measure as in strong scaling, but each rank has `samples`, whatever p is. A step taking as long as on one
+  rank has efficiency 1.
+- Write it as in 10.3, but with measure(p, samples) and efficiency = seconds of 1 rank / seconds of p ranks.
 """
 
 from helpers.checks.author import *

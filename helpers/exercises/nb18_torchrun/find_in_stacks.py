@@ -2,12 +2,12 @@
 
 - Find the paragraph of the main thread in each text. Which of its frames are torch's, and which are the
   program's own?
-- Make a list of (file, line, function) for each rank. A rank waits if one of its files is
-  distributed_c10d.py. If all ranks wait, compare all frames of train.py, not only the first one: a function
-  may have several callers.
+- Make a list of (file, line, function) for each rank. A rank is waiting if one of its files is
+  distributed_c10d.py. If all ranks are waiting, compare all frames of train.py, not only the first one: a
+  function may have several callers.
 - frames = re.findall(r'File "(.+)", line ([0-9]+) in (.+)', text.rpartition("Current thread")[2]). own =
   [frame for frame in frames if frame[0] == "train.py"]. The most frequent of these lists belongs to the
-  ranks that wait. Its first line is the line; the last function in distributed_c10d.py is the call.
+  waiting ranks. Its first line is the line, and the last function in distributed_c10d.py is the call.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """18.1 Two nodes (8 min, ●●○○○)
 
-- Look at the two commands above: which word differs between them?
-- Both commands: torchrun, --nnodes, --nproc-per-node, --node-rank, --master-addr, --master-port, then the
-  script. Numbers must become strings.
+- Look at the two commands above. Which word differs between them?
+- Both commands contain torchrun, --nnodes, --nproc-per-node, --node-rank, --master-addr, --master-port, and
+  then the script. You need to turn numbers into strings.
 - [['torchrun', '--nnodes=2', f'--nproc-per-node={nproc_per_node}', f'--node-rank={node}', ...] for node in
   range(2)]
 """

@@ -1,8 +1,8 @@
 """18.2 Let the report name the cause (5 min, ●○○○○)
 
-- `record` is a decorator, so it takes a function and gives a function. Which of the two has to be called?
-- `from torch.distributed.elastic.multiprocessing.errors import record`. Call what `record(main)` gives, and
-  catch nothing.
+- `record` is a decorator, so it takes a function and returns a function. Which of the two should you call?
+- `from torch.distributed.elastic.multiprocessing.errors import record`. Call the function returned by
+  `record(main)`, without catching anything.
 - record(main)()
 """
 
