@@ -16,7 +16,7 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb10_dataparallel_vs_ddp.shared import short_repr
 from helpers.plan.model_size import Model
-from helpers.plan.presets import ACHIEVABLE_SHARE, LLAMA_8B, LLAMA_70B, LLAMA_405B, a100, h100
+from helpers.plan.presets import ACHIEVABLE_SHARE, LLAMA_70B, LLAMA_405B, a100, h100
 from helpers.plan.published import NARAYANAN_2021
 
 PARTS = ("compute", "memory", "gather", "all_reduce", "exchange")
@@ -90,11 +90,11 @@ def draw_published(draw: Draw) -> tuple[str, Numbers, Numbers, Numbers, int]:
     """Return a run that was published with its layout.
 
     GPT: table 1 of Narayanan et al. 2021. Llama 3 405B: table 4 of arXiv 2407.21783, whose weights are
-    gathered once for all microbatches. Llama 3.1 8B and 70B: tables 1, 3 and 4 of torchtitan's
+    gathered once for all microbatches. Llama 3.1 70B: table 4 of torchtitan's
     `benchmarks/llama3_h100_202412_torchtitan.md`. DeepSeek-V3: arXiv 2412.19437, section 3.2, its routed
     experts only, and as if each copy of a token went over the network by itself.
     """
-    name = draw.of("GPT", "GPT", "Llama 405B", "Llama 8B", "Llama 70B", "DeepSeek-V3")
+    name = draw.of("GPT", "GPT", "Llama 405B", "Llama 70B", "DeepSeek-V3")
     if name == "GPT":
         run = draw.of(*NARAYANAN_2021)
         links = links_of(a100(8), tp=run.tp)
@@ -104,8 +104,6 @@ def draw_published(draw: Draw) -> tuple[str, Numbers, Numbers, Numbers, int]:
     gpu = gpu_of(h100(8), H100_MEMORY)
     if name == "Llama 405B":
         return f"published: {name}", mlp_of(LLAMA_405B), gpu, links_of(h100(8), tp=8), 8192
-    if name == "Llama 8B":
-        return f"published: {name}", mlp_of(LLAMA_8B), gpu, links_of(h100(8), fsdp=128), 2 * 8192
     if name == "Llama 70B":
         links = links_of(h100(8), fsdp=32, tp=8)
         return f"published: {name}", mlp_of(LLAMA_70B), gpu, links, 16 * 8192

@@ -159,7 +159,7 @@ def train(
     flops = flops_per_token(model, layers)
     holes.shard(model, mesh, PLAN)  # hole 2
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    group, saving, speed = dist.new_group(), None, {}
+    group, saving, speed = dist.new_group(backend="gloo"), None, {}
     done, peak = load(model, optimizer, folder), measured_peak()
     for step in range(done, steps):
         start = time.perf_counter()
