@@ -1,8 +1,8 @@
 """6.1 Share the best (10 min, ●●○○○)
 
-- Which rank is best depends on data that each rank has alone. Before the ranks act on it, all of them must
-  know it.
-- `all_gather` the losses: then every rank has the same list, finds the same winner, and all call
+- To find the best rank, you need the losses, but each rank only has its own. Before the ranks act on the
+  losses, all of them must know all of them.
+- `all_gather` the losses. Then every rank has the same list and finds the same winner, so all ranks can call
   `broadcast(weight, src=winner)`.
 - losses = [torch.empty_like(loss) for _ in range(world_size)]; dist.all_gather(losses, loss); winner =
   losses.index(min(losses)), the lowest rank if several are equal; broadcast; return weight and

@@ -1,8 +1,8 @@
 """6.2 Find the missing rank (monitored_barrier) (20 min, ●●●○○)
 
-- Two things are wanted: all ranks make the same number of steps, and a rank that never comes is named. Begin
-  with the first.
-- An all_reduce with `op=dist.ReduceOp.MAX` of each rank's number of batches gives the number of steps. A
+- You need two things: all ranks run the same number of steps, and if a rank never arrives, the error names
+  it. Begin with the first.
+- To get the number of steps, call all_reduce with `op=dist.ReduceOp.MAX` on each rank's number of batches. A
   rank without a batch for a step adds zero.
 - First line: dist.monitored_barrier(timeout=patience, wait_all_ranks=True). Then steps =
   torch.tensor(len(batches)); all_reduce it with MAX; for step in range(steps.item()): total =
