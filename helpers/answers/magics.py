@@ -21,6 +21,7 @@ import re
 
 _PYTHON_BODY = frozenset({"after", "capture", "prun", "time", "timeit"})
 
+_COMMENT_PATTERN = re.compile(r"\s*(?:#|$)")
 _HELP_PATTERN = re.compile(r"%{0,2}[^\W\d][\w*]*(?:\.\w+|\[\d+\])*\?\??\s*;?\s*")
 _ASSIGNED_PATTERN = re.compile(r"(?P<names>[^#\"'=!%]+?)=\s*(?:!(?!=)|%{1,2}(?=[A-Za-z]))")
 _TIMED_PATTERN = re.compile(r"%time[ \t]+(?!-)")
@@ -75,8 +76,8 @@ def _restore_cell_magic(source: str) -> str:
 
 def _without_cell_magic(source: str) -> tuple[str, int]:
     """Return (the Python that remains, how many lines were removed at its top)."""
-    taken = 0
     lines = source.split("\n")
+    taken = _form_lines(lines)
     while taken < len(lines):
         line = lines[taken].strip()
         if line and not line.startswith("%%"):
@@ -89,6 +90,14 @@ def _without_cell_magic(source: str) -> tuple[str, int]:
     if taken == len(lines):
         return "", taken - 1
     return "\n".join(lines[taken:]), taken
+
+
+def _form_lines(lines: list[str]) -> int:
+    """Return the number of comments above a `%%magic`, such as Colab's `#@title`, or 0 if there is no magic."""
+    first = next(
+        (n for n, line in enumerate(lines) if not _COMMENT_PATTERN.match(line)), len(lines)
+    )
+    return first if first < len(lines) and lines[first].lstrip().startswith("%%") else 0
 
 
 def _dedent(source: str) -> str:
