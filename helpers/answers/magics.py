@@ -76,8 +76,10 @@ def _restore_cell_magic(source: str) -> str:
 
 def _without_cell_magic(source: str) -> tuple[str, int]:
     """Return (the Python that remains, how many lines were removed at its top)."""
+    taken = 0
     lines = source.split("\n")
-    taken = _form_lines(lines)
+    if _is_foreign_cell(lines):
+        return "", 0
     while taken < len(lines):
         line = lines[taken].strip()
         if line and not line.startswith("%%"):
@@ -92,12 +94,12 @@ def _without_cell_magic(source: str) -> tuple[str, int]:
     return "\n".join(lines[taken:]), taken
 
 
-def _form_lines(lines: list[str]) -> int:
-    """Return the number of comments above a `%%magic`, such as Colab's `#@title`, or 0 if there is no magic."""
-    first = next(
-        (n for n, line in enumerate(lines) if not _COMMENT_PATTERN.match(line)), len(lines)
-    )
-    return first if first < len(lines) and lines[first].lstrip().startswith("%%") else 0
+def _is_foreign_cell(lines: list[str]) -> bool:
+    """Return whether a comment, such as Colab's `#@title`, precedes a `%%magic` whose text is not Python."""
+    first = next((line for line in lines if not _COMMENT_PATTERN.match(line)), "").lstrip()
+    words = first[2:].split(maxsplit=1)
+    is_below_comment = lines[0].lstrip().startswith("#")
+    return is_below_comment and first[:2] == "%%" and bool(words) and words[0] not in _PYTHON_BODY
 
 
 def _dedent(source: str) -> str:

@@ -63,7 +63,7 @@ def test_python_is_left_as_it_is(source: str) -> None:
         ("%%ranks 4\nx = 1", ""),
         ("%%bash\nls (", ""),
         ("#@title A file\n\n%%writefile a.txt\nls (", ""),
-        ("#@title An answer\n%%after f\nx = 1", "\n\nx = 1"),
+        ("#@title An answer\n%%after f\nx = 1", "#@title An answer\npass\nx = 1"),
         ("%%writefile a.py\nx = 1", ""),
         ("%%time\n%%ranks 2\nx = 1", ""),
         ("%%", ""),
