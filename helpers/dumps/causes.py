@@ -16,6 +16,8 @@ from helpers.trace.mismatch import at
 from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import has_or_have, is_or_are, name_group, name_ranks
 
+_MAX_NAMED = 12
+
 
 def find_unequal_exchange(merged: Merged, world: StuckWorld) -> Diagnosis | None:
     """Find an all_to_all in which all ranks together send more or fewer elements than they expect."""
@@ -39,22 +41,18 @@ def find_unequal_exchange(merged: Merged, world: StuckWorld) -> Diagnosis | None
 
 def find_silent_rank(merged: Merged, world: StuckWorld) -> Diagnosis | None:
     """Find a rank without a dump for which others wait."""
-    for wait in _first_waits(world):
-        silent = [rank for rank in wait.waits_for if rank in merged.silent_ranks]
+    for wait in _first_waits(world) if merged.silent_ranks else ():
+        silent = [rank for rank in wait.waits_for if rank not in merged.dumps]
         if not silent:
             continue
-        waiting = [
-            other.rank
-            for other in world.call_waits
-            if other.event.group == wait.event.group and set(silent) & set(other.waits_for)
-        ]
+        waiting = _waiting_ranks(wait, silent, world)
         places = _describe_stacks(silent, merged)
         summary = (
-            f"There is no dump of {name_ranks(silent)}, for which {name_ranks(waiting)} "
+            f"There is no dump of {name_some(silent)}, for which {name_some(waiting)} "
             f"{'waits' if len(waiting) == 1 else 'wait'} in {wait.call}{at(wait.event)}.{places}"
         )
         advice = (
-            f"Look first at the log of {name_ranks(silent)}: a rank that has been killed or has raised an "
+            f"Look first at the log of {name_some(silent)}: a rank that has been killed or has raised an "
             "error writes no dump, and the others wait for it. If the process is alive, `py-spy dump "
             "--pid PID` shows its line."
         )
@@ -85,16 +83,11 @@ def _describe_missing(
 ) -> str:
     event = wait.event
     number = merged.entry(event).seq
-    waiting = [
-        other.rank
-        for other in world.call_waits
-        if (other.event.group, other.event.group_ranks) == (event.group, event.group_ranks)
-        and set(absent) & set(other.waits_for)
-    ]
+    waiting = _waiting_ranks(wait, absent, world)
     group = name_group(event, merged.trace)
     parts = [
-        f"{name_ranks(absent).capitalize()} {has_or_have(absent)} not made collective {number} of {group}: "
-        f"{name_ranks(waiting)} {'waits' if len(waiting) == 1 else 'wait'} in {event.call}{at(event)}."
+        f"{name_some(absent).capitalize()} {has_or_have(absent)} not made collective {number} of {group}: "
+        f"{name_some(waiting)} {'waits' if len(waiting) == 1 else 'wait'} in {event.call}{at(event)}."
     ]
     lasts = [(rank, calls[-1]) for rank in absent if (calls := merged.calls_of_group(event, rank))]
     for rank, last in lasts[:3]:
@@ -104,8 +97,26 @@ def _describe_missing(
     return " ".join(parts) + _describe_stacks(absent, merged)
 
 
+def _waiting_ranks(wait: CallWait, absent: Sequence[int], world: StuckWorld) -> list[int]:
+    """Return the ranks that wait for some of these ranks in a call of the same group."""
+    missing, event = set(absent), wait.event
+    return [
+        other.rank
+        for other in world.call_waits
+        if (other.event.group, other.event.group_ranks) == (event.group, event.group_ranks)
+        and not missing.isdisjoint(other.waits_for)
+    ]
+
+
+def name_some(ranks: Sequence[int]) -> str:
+    """Name ranks, but not more than a reader wants to see: "ranks 0, 1, 2 and 1,021 more"."""
+    if len(ranks) <= _MAX_NAMED:
+        return name_ranks(ranks)
+    return f"ranks {', '.join(map(str, ranks[: _MAX_NAMED - 1]))} and {len(ranks) - _MAX_NAMED + 1:,} more"
+
+
 def _missing_advice(event: Event, absent: Sequence[int], merged: Merged) -> str:
-    names = name_ranks(absent)
+    names = name_some(absent)
     if any(rank in merged.stacks for rank in absent):
         return (
             f"Look first at the line of {names} above. All ranks of the group must call {event.call}, "
@@ -174,9 +185,9 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = [other.rank for other in stuck]
             return world.diagnosis(
                 "partly_completed",
-                f"All members have called {where}. It has completed on {name_ranks(states['completed'])}, "
-                f"but not on {name_ranks(late)}.",
-                f"The calls match. Look at the machine, the GPU and the network of {name_ranks(late)}, and "
+                f"All members have called {where}. It has completed on {name_some(states['completed'])}, "
+                f"but not on {name_some(late)}.",
+                f"The calls match. Look at the machine, the GPU and the network of {name_some(late)}, and "
                 "at an error in its log. If the job is running, take another dump: perhaps the call has "
                 "ended meanwhile.",
                 tuple(late),
@@ -185,9 +196,9 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = states["scheduled"]
             return world.diagnosis(
                 "not_started",
-                f"All members have called {where}. It has started on {name_ranks(states['started'])}, but "
-                f"{name_ranks(late)} {has_or_have(late)} only scheduled it.",
-                f"The GPU of {name_ranks(late)} has not reached the call: an earlier kernel, or a call of "
+                f"All members have called {where}. It has started on {name_some(states['started'])}, but "
+                f"{name_some(late)} {has_or_have(late)} only scheduled it.",
+                f"The GPU of {name_some(late)} has not reached the call: an earlier kernel, or a call of "
                 "another group on the same stream, keeps it busy. Look at the call before it, and at the "
                 "order in which groups are used.",
                 tuple(late),

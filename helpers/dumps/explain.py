@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from helpers.dumps.causes import (
@@ -13,6 +14,7 @@ from helpers.dumps.causes import (
     find_silent_rank,
     find_unequal_exchange,
     find_unfinished_call,
+    name_some,
 )
 from helpers.dumps.files import Folder, read_folder
 from helpers.dumps.merge import Merged, merge_dumps
@@ -21,10 +23,9 @@ from helpers.trace.causes_collectives import find_group_order, find_skipped_back
 from helpers.trace.causes_messages import find_cycle, find_tag_mismatch, find_wrong_peer
 from helpers.trace.causes_missing_calls import find_unmatched_call
 from helpers.trace.different_calls import describe_different_calls
-from helpers.trace.events import Diagnosis, OtherWait, Wait
-from helpers.trace.mismatch import first_difference
+from helpers.trace.events import CallWait, Diagnosis, OtherWait, Wait
+from helpers.trace.mismatch import Difference, at, first_difference
 from helpers.trace.waits import StuckWorld, stuck_world
-from helpers.trace.wording import name_ranks
 from helpers.views.plain import for_log, one_line, plural
 
 NOTHING, UNREADABLE, HANG = 0, 1, 2
@@ -91,8 +92,7 @@ def explain(folder: Folder) -> Explanation:
 def _diagnose(merged: Merged) -> Diagnosis | None:
     if not merged.dumps:
         return None
-    world = stuck_world(merged.states, merged.trace)
-    world = StuckWorld(world.states, world.trace, tuple(_clear_waits(world.waits, merged)))
+    world = StuckWorld(merged.states, merged.trace, tuple(_find_waits(merged)))
     diagnosis = next(_causes(merged, world), None)
     return diagnosis and replace(diagnosis, waits=_listed_waits(diagnosis))
 
@@ -102,6 +102,7 @@ def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
     present = [cause for cause in (find(world) for find in _FOUND_IN_TRACE) if cause is not None]
     difference = first_difference(merged.trace)
     if difference is not None:
+        difference = _name_dtype(difference)
         missing = find_silent_rank(merged, world) or find_missing_call(merged, world)
         now = next(iter(present), missing) if difference.finished else None
         yield describe_different_calls(difference, world, now)
@@ -119,6 +120,15 @@ def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
             yield cause
 
 
+def _name_dtype(difference: Difference) -> Difference:
+    """Return a difference of bytes as one of dtypes, if the numbers of elements are the same."""
+    one, other = difference.call, difference.other_call
+    counts = [sum(map(prod, call.shapes)) for call in (one, other)]
+    if difference.problem == "shape" and one.dtype != other.dtype and counts[0] == counts[1]:
+        return replace(difference, problem="dtype")
+    return difference
+
+
 _FOUND_IN_TRACE: tuple[Callable[[StuckWorld], Diagnosis | None], ...] = (
     find_group_order,
     find_skipped_backward,
@@ -128,46 +138,64 @@ _FOUND_IN_TRACE: tuple[Callable[[StuckWorld], Diagnosis | None], ...] = (
 )
 
 
-def _clear_waits(waits: tuple[Wait, ...], merged: Merged) -> Iterator[Wait]:
-    """Describe ranks in no recorded call: without a stack, a dump does not show where they are."""
-    for wait in waits:
-        if isinstance(wait, OtherWait) and wait.rank not in merged.stacks:
-            if wait.rank in merged.silent_ranks:
-                yield OtherWait(wait.rank, "has no dump")
-                continue
-            calls = merged.trace.of(wait.rank)
-            last = f"; its last one was {calls[-1].call}" if calls else ""
-            place = f" ({calls[-1].where})" if calls and calls[-1].where else ""
-            yield OtherWait(wait.rank, f"is in no unfinished call{last}{place}")
+def _find_waits(merged: Merged) -> Iterator[Wait]:
+    """Yield what each rank waits for. Without a stack, a dump does not show where a rank in no call is."""
+    awaited = _awaited_ranks(merged)
+    for state in merged.states:
+        if (event := state.blocked) is not None:
+            peers = () if event.peer is None else (event.peer,)
+            yield CallWait(state.rank, event, awaited.get((event.rank, event.seq), peers))
+        elif state.rank in merged.stacks:
+            yield stuck_world((state,), merged.trace).waits[0]
+        elif state.rank not in merged.dumps:
+            yield OtherWait(state.rank, "has no dump")
         else:
-            yield wait
+            last = merged.last_calls.get(state.rank)
+            about = f"; its last one was {last.call}{at(last)}" if last else ""
+            yield OtherWait(state.rank, f"is in no unfinished call{about}")
+
+
+def _awaited_ranks(merged: Merged) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the ranks that have not made the collective of each unfinished call."""
+    awaited = {}
+    for collective in merged.trace.collectives():
+        missing: dict[str, tuple[int, ...]] = {}
+        for call in collective.calls:
+            if call.finished:
+                continue
+            if call.op not in missing:
+                arrived = {other.rank for other in collective.calls if other.op == call.op}
+                missing[call.op] = tuple(r for r in collective.group_ranks if r not in arrived)
+            awaited[call.rank, call.seq] = missing[call.op]
+    return awaited
 
 
 def _listed_waits(diagnosis: Diagnosis) -> tuple[Wait, ...]:
     """Return the waits to list: all, or those of guilty ranks and some others in a large world."""
     if len(diagnosis.waits) <= _MAX_LISTED:
         return diagnosis.waits
-    guilty = [wait for wait in diagnosis.waits if wait.rank in diagnosis.guilty][: _MAX_LISTED // 2]
-    others = [wait for wait in diagnosis.waits if wait.rank not in diagnosis.guilty]
+    guilty_ranks = set(diagnosis.guilty)
+    guilty = [wait for wait in diagnosis.waits if wait.rank in guilty_ranks][: _MAX_LISTED // 2]
+    others = [wait for wait in diagnosis.waits if wait.rank not in guilty_ranks]
     listed = guilty + others[: _MAX_LISTED - len(guilty)]
+    listed = [replace(wait, waits_for=wait.waits_for[:_MAX_LISTED]) for wait in listed]
     return tuple(sorted(listed, key=lambda wait: wait.rank))
 
 
 def _find_notes(merged: Merged) -> Iterator[str]:
     """Yield what limits the explanation."""
-    dumps = merged.dumps.values()
+    dumps, all_ranks = merged.dumps.values(), tuple(merged.trace.ranks)
     if silent := merged.silent_ranks:
-        yield f"there is no dump of {name_ranks(silent[:_MAX_LISTED])}"
+        yield f"there is no dump of {name_some(silent)}"
     if any("gloo" in dump.backends for dump in dumps):
-        yield (
-            "gloo records neither sends and receives nor the members of groups, so a group other than "
-            "the default one is taken to consist of the ranks that used it"
-        )
+        yield "gloo records no sends and receives, so only stacks can show them"
+        if any(not call.finished and call.group_ranks != all_ranks for call in merged.trace):
+            yield "gloo does not record a group's members: they are taken to be the ranks that used it"
     if len({dump.version for dump in dumps}) > 1:
         versions = ", ".join(sorted({one_line(dump.version, 20) or "none" for dump in dumps}))
         yield f"the dumps have different versions of the format ({versions})"
     if cut := [dump.rank for dump in dumps if dump.is_cut]:
-        yield f"the oldest calls of {name_ranks(cut[:_MAX_LISTED])} were overwritten (TORCH_FR_BUFFER_SIZE)"
+        yield f"the oldest calls of {name_some(cut)} were overwritten (TORCH_FR_BUFFER_SIZE)"
     if dumps and not any(dump.has_stacks for dump in dumps):
         yield "the dumps have no stacks, so calls have no lines (JSON never has them, pickles do)"
     if unknown := sorted({one_line(name) for dump in dumps for name in dump.unknown}):

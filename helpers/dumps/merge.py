@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from helpers.dumps.entries import OPS, Dump, Entry
 from helpers.dumps.frames import find_call_site, find_function
@@ -20,6 +21,8 @@ from helpers.trace.rank_state import RankState
 MAX_RANKS = 65_536
 MAX_COMPARED = 300
 """How many collectives of a group to compare before the earliest one that some rank has not made."""
+_MAX_EVENTS = 40_000
+_MIN_COMPARED = 5
 _BYTES = {
     **dict.fromkeys(("Double", "Long", "ComplexFloat", "UInt64"), 8),
     **dict.fromkeys(("Float", "Int", "UInt32"), 4),
@@ -49,13 +52,18 @@ class Merged:
     dumps: Mapping[int, Dump]
     stacks: Mapping[int, Stack]
 
-    @property
+    @cached_property
     def silent_ranks(self) -> tuple[int, ...]:
         """The ranks without a dump."""
         return tuple(rank for rank in self.trace.ranks if rank not in self.dumps)
 
     def entry(self, event: Event) -> Entry:
         return self.entries[event.rank, event.seq]
+
+    @cached_property
+    def last_calls(self) -> dict[int, Event]:
+        """The last call of each rank that has made one."""
+        return {event.rank: event for event in self.trace}
 
     def calls_of_group(self, event: Event, rank: int) -> list[Event]:
         """Return the collectives that a rank has made on the group of a call."""
@@ -137,10 +145,11 @@ def _first_numbers(
             if not _is_message(entry):
                 key = entry.group, members[rank, entry.group]
                 numbers[key][rank].append(entry.seq)
+    count = max(_MIN_COMPARED, min(MAX_COMPARED, _MAX_EVENTS // max(1, len(dumps))))
     return {
         key: max(
             max(min(seqs) for seqs in by_rank.values()),
-            min(max(seqs) for seqs in by_rank.values()) - MAX_COMPARED,
+            min(max(seqs) for seqs in by_rank.values()) - count,
         )
         for key, by_rank in numbers.items()
     }

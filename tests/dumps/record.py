@@ -37,7 +37,7 @@ def write_dump():
     if STACKS:
         with open(f"{OUT}/rank{RANK}.txt", "w") as file:
             faulthandler.dump_traceback(file, all_threads=True)
-    time.sleep(2)
+    time.sleep(12)
     os._exit(0)
 
 
@@ -114,9 +114,15 @@ def record(name: str, program: str) -> None:
         script, out = Path(folder) / "train.py", Path(folder) / "out"
         out.mkdir()
         script.write_text(prelude + program)
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=3"]
+        torchrun = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=3",
+        ]
         subprocess.run(
-            [*torchrun, "--master-port=0", str(script)],
+            [*torchrun, str(script)],
             env={**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1"},
             timeout=DEADLINE_S,
             capture_output=True,
