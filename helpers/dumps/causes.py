@@ -140,14 +140,27 @@ def _is_repeated(event: Event, rank: int, merged: Merged) -> bool:
     return event.where is not None and any(call.where == event.where for call in calls)
 
 
+def find_passed_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
+    """Find a send or a receive whose peer is already in a collective."""
+    in_collective = {wait.rank for wait in world.call_waits if wait.event.is_collective}
+    diagnosis = find_lonely_message(merged, world)
+    return diagnosis if diagnosis is not None and diagnosis.guilty[1] in in_collective else None
+
+
 def find_lonely_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
     """Find a send or a receive whose peer has not made the counterpart."""
     busy = {wait.rank: wait for wait in world.call_waits}
+    paired = {
+        (event.rank, event.seq)
+        for message in merged.trace.messages()
+        if message.recv is not None
+        for event in (message.send, message.recv)
+    }
     for wait in _first_waits(world):
         event = wait.event
         if event.op not in {"send", "recv"} or event.peer is None:
             continue
-        if any(event in {m.send, m.recv} and m.recv is not None for m in merged.trace.messages()):
+        if (event.rank, event.seq) in paired:
             continue
         peer, counterpart = event.peer, "recv" if event.op == "send" else "send"
         direction = "to" if event.op == "send" else "from"

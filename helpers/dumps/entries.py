@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.dumps.frames import Frame
@@ -53,7 +53,6 @@ class Entry:
 
     group: str
     group_name: str
-    group_number: int
     op: str
     backend: str
     seq: int
@@ -80,9 +79,8 @@ class Entry:
 class Dump:
     """What one rank has recorded.
 
-    groups: the members of each group, by its name; gloo does not write the names. enqueued: the number of
-    the latest collective of each group, by the group's number. unknown: operations that are not compared.
-    is_cut: the recorder's memory was full, so the oldest calls are gone.
+    groups: the members of each group, by its name; gloo does not write the names. unknown: operations that
+    are not compared. is_cut: the recorder's memory was full, so the oldest calls are gone.
     """
 
     rank: int
@@ -90,13 +88,18 @@ class Dump:
     version: str
     entries: tuple[Entry, ...]
     groups: Mapping[str, tuple[int, ...]]
-    enqueued: Mapping[int, int] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
     is_cut: bool = False
 
     @property
     def has_stacks(self) -> bool:
         return any(entry.frames for entry in self.entries)
+
+    @property
+    def is_active_only(self) -> bool:
+        """Whether only unfinished calls were dumped, as by torch's debug server."""
+        unfinished = all(not entry.finished for entry in self.entries)
+        return unfinished and any(entry.seq > 1 for entry in self.entries[:1])
 
     @property
     def backends(self) -> frozenset[str]:
@@ -133,7 +136,6 @@ def read_dump(data: Any, rank: int, file: str) -> Dump:
         version,
         tuple(entries),
         dict(_read_groups(data.get("pg_config"))),
-        dict(_read_status(data.get("pg_status"))),
         frozenset(unknown),
         _whole(first) > 0,
     )
@@ -153,7 +155,6 @@ def _read_entry(item: dict[Any, Any]) -> Entry:
     return Entry(
         group=_text(name),
         group_name="" if _text(about) == "undefined" else _text(about),
-        group_number=_whole(item.get("pg_id")),
         op=op,
         backend=backend,
         seq=_whole(item.get("collective_seq_id", item.get("seq_id"))),
@@ -188,12 +189,6 @@ def _read_groups(config: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
         if isinstance(ranks, list | tuple):
             members = {int(rank) for rank in ranks if str(rank).isdigit()}
             yield _text(name), tuple(sorted(rank for rank in members if rank < MAX_RANK))
-
-
-def _read_status(status: Any) -> Iterator[tuple[int, int]]:
-    for number, counts in status.items() if isinstance(status, dict) else ():
-        if isinstance(counts, dict) and str(number).isdigit():
-            yield _whole(number), _whole(counts.get("last_enqueued_collective"))
 
 
 def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:

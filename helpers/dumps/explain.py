@@ -11,6 +11,7 @@ from helpers.dumps.causes import (
     find_gloo_messages,
     find_lonely_message,
     find_missing_call,
+    find_passed_message,
     find_silent_rank,
     find_unequal_exchange,
     find_unfinished_call,
@@ -106,7 +107,7 @@ def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
         missing = find_silent_rank(merged, world) or find_missing_call(merged, world)
         now = next(iter(present), missing) if difference.finished else None
         yield describe_different_calls(difference, world, now)
-    for find in (find_unequal_exchange, find_silent_rank):
+    for find in (find_unequal_exchange, find_silent_rank, find_passed_message):
         if (cause := find(merged, world)) is not None:
             yield cause
     yield from present
@@ -196,6 +197,8 @@ def _find_notes(merged: Merged) -> Iterator[str]:
         yield f"the dumps have different versions of the format ({versions})"
     if cut := [dump.rank for dump in dumps if dump.is_cut]:
         yield f"the oldest calls of {name_some(cut)} were overwritten (TORCH_FR_BUFFER_SIZE)"
+    if any(dump.is_active_only for dump in dumps):
+        yield "some dumps contain unfinished calls only, so a rank without a call may have finished it"
     if dumps and not any(dump.has_stacks for dump in dumps):
         yield "the dumps have no stacks, so calls have no lines (JSON never has them, pickles do)"
     if unknown := sorted({one_line(name) for dump in dumps for name in dump.unknown}):

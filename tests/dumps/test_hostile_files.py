@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from helpers.dumps import files
 from helpers.dumps.explain import UNREADABLE, explain_folder
 from helpers.dumps.plain_pickle import MAX_DEPTH, BadPickle, load_plain
+from tests.dumps.made import world
+from tests.dumps.verdicts import CASES
 
 
 class Command:
@@ -157,3 +160,25 @@ def test_many_ranks_are_limited(tmp_path: Path) -> None:
     dump = {"version": "2.10", "entries": [entry], "pg_config": config}
     (tmp_path / "dump_0").write_bytes(pickle.dumps(dump, protocol=2))
     assert len(explain_folder(tmp_path).text) < 5000
+
+
+@pytest.mark.parametrize("case", ["gloo_recv_with_stacks", "torchcomms_missing_call"])
+def test_changed_bytes_raise_no_error(tmp_path: Path, case: str) -> None:
+    draw = random.Random(7)
+    originals = {path.name: path.read_bytes() for path in (CASES / case).iterdir()}
+    for _ in range(40):
+        for name, data in originals.items():
+            changed = bytearray(data)
+            for _ in range(draw.randint(0, 3)):
+                changed[draw.randrange(len(changed))] = draw.randrange(256)
+            (tmp_path / name).write_bytes(changed[: draw.choice([len(changed), len(changed) // 2])])
+        assert explain_folder(tmp_path).text
+
+
+def test_active_calls_get_a_note(tmp_path: Path) -> None:
+    ranks = world(2)
+    ranks[0].call("all_reduce", [4], 20, state="started")
+    for rank in ranks:
+        dump = rank.dump() | {"entries": rank.entries[2:]}
+        (tmp_path / f"dump_{rank.rank}").write_bytes(pickle.dumps(dump, protocol=2))
+    assert any("unfinished calls only" in note for note in explain_folder(tmp_path).notes)
