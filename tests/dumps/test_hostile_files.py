@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import pickletools
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.dumps import files
+from helpers.dumps import files, plain_pickle
 from helpers.dumps.explain import UNREADABLE, explain_folder
 from helpers.dumps.plain_pickle import MAX_DEPTH, BadPickle, load_plain
 from tests.dumps.made import world
@@ -182,3 +183,21 @@ def test_active_calls_get_a_note(tmp_path: Path) -> None:
         dump = rank.dump() | {"entries": rank.entries[2:]}
         (tmp_path / f"dump_{rank.rank}").write_bytes(pickle.dumps(dump, protocol=2))
     assert any("unfinished calls only" in note for note in explain_folder(tmp_path).notes)
+
+
+def test_sizes_are_those_of_pickletools() -> None:
+    prefixes = {"string1": 1, "string4": 4, "bytes1": 1, "bytes4": 4, "bytes8": 8, "long1": 1}
+    prefixes |= {"unicodestring1": 1, "unicodestring4": 4, "unicodestring8": 8}
+    for opcode in pickletools.opcodes:
+        code, argument = ord(opcode.code), opcode.arg
+        if code in plain_pickle._FIXED_SIZES:
+            assert plain_pickle._FIXED_SIZES[code] == (0 if argument is None else argument.n)
+        if code in plain_pickle._COUNT_SIZES:
+            assert argument is not None
+            assert plain_pickle._COUNT_SIZES[code] == prefixes[argument.name]
+
+
+def test_many_instructions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_pickle, "MAX_OPCODES", 10)
+    with pytest.raises(BadPickle, match="more than 10 instructions"):
+        load_plain(pickle.dumps(list(range(20)), protocol=2))
