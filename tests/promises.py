@@ -96,6 +96,12 @@ COMMANDS = (
     ),
     _command("room", "instructors in front of a class", "room/*.py room/page/*", "room/*.py"),
     _command(
+        "explain",
+        "people whose job hangs on a cluster",
+        "dumps/*.py",
+        "dumps/*.py",
+    ),
+    _command(
         "sessions",
         "instructors who plan a semester",
         "teaching/program.py",

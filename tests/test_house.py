@@ -42,6 +42,7 @@ ORDER = (
     "grading",
     "teaching",
     "room",
+    "dumps",
     # names of all packages for a notebook's first cell, imported when they are first used
     "__init__",
 )

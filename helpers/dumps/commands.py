@@ -1,0 +1,87 @@
+"""`course explain`: explain a hang from the dumps of a job on a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from helpers.course.command_parts import TO_LEARN, Command
+
+if TYPE_CHECKING:
+    from helpers.dumps.explain import Explanation
+    from helpers.trace.events import Event, Wait
+
+
+@click.command(cls=Command, title=TO_LEARN)
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with the lanes of all ranks to this file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(folder: Path, report: Path | None, as_json: bool) -> None:
+    """Explain a hang from the flight-recorder dumps in FOLDER.
+
+    Reads what torch 2.5 to 2.15 writes with NCCL or gloo, pickles and JSON, one file for each rank, named by
+    the rank. Stacks of py-spy or torch's debug server in text files (rank0.txt) are added.
+
+    Exit code: 0 if nothing is suspicious, 2 if a hang was explained, 1 if dumps could not be read.
+    """
+    from helpers.dumps.explain import explain_folder
+
+    explanation = explain_folder(folder)
+    if report is not None:
+        from helpers.dumps.report import report_page
+
+        _write_file(report, report_page(explanation, folder.resolve().name))
+    click.echo(json.dumps(explanation_json(explanation), indent=2) if as_json else explanation.text)
+    raise SystemExit(explanation.exit_code)
+
+
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as plain data, for CI."""
+    diagnosis, merged = explanation.diagnosis, explanation.merged
+    return {
+        "schema": 1,
+        "exit_code": explanation.exit_code,
+        "world_size": merged.trace.world_size,
+        "dumps": sorted(merged.dumps),
+        "stacks": sorted(merged.stacks),
+        "hang": diagnosis is not None,
+        "kind": diagnosis.kind if diagnosis else "",
+        "summary": diagnosis.summary if diagnosis else explanation.verdict,
+        "advice": diagnosis.advice if diagnosis else "",
+        "look_first": list(diagnosis.guilty) if diagnosis else [],
+        "ranks": [_wait_json(wait) for wait in diagnosis.waits] if diagnosis else [],
+        "notes": list(explanation.notes),
+        "not_read": list(explanation.problems),
+    }
+
+
+def _wait_json(wait: Wait) -> dict[str, Any]:
+    call = {} if wait.event is None else _call_json(wait.event)
+    return {"rank": wait.rank, "state": wait.state, "waits_for": list(wait.waits_for), **call}
+
+
+def _call_json(event: Event) -> dict[str, Any]:
+    where = event.where
+    place = {} if where is None else {"file": where.file, "line": where.line}
+    return {"call": event.call, "op": event.op, "group": list(event.group_ranks), **place}
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write a file at once, so that a reader never sees half of it."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent or Path())
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error

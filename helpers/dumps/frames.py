@@ -1,0 +1,88 @@
+"""Find the user's line in a stack, and the function of torch that it called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from helpers.trace.events import Place
+
+_TORCH_PATTERN = re.compile(r"(?:^|/)torch/")
+_LIBRARY_PATTERN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<frozen ")
+_WRAPPERS = frozenset({"wrapper", "inner", "_fn", "__call__", "decorate_context"})
+_HELPER_FILES = ("typing_extensions.py", "contextlib.py", "threading.py")
+_BASE_FILES = ("distributed/distributed_c10d.py", "distributed/c10d_logger.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a stack, as a dump names it."""
+
+    function: str
+    file: str
+    line: int
+
+    @property
+    def in_torch(self) -> bool:
+        return _TORCH_PATTERN.search(self.file) is not None or self.file.endswith(_HELPER_FILES)
+
+    @property
+    def in_library(self) -> bool:
+        return self.in_torch or _LIBRARY_PATTERN.search(self.file) is not None
+
+    @property
+    def torch_file(self) -> str:
+        """The file's name below torch's folder."""
+        return _TORCH_PATTERN.split(self.file)[-1]
+
+    @property
+    def in_python(self) -> bool:
+        """Whether this is a frame of Python: TORCH_FR_CPP_STACK adds those of C++."""
+        return self.line > 0 and (self.file.endswith(".py") or self.file.startswith("<"))
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The user's line, the function of torch that it called, and the file of torch that made the call."""
+
+    place: Place | None = None
+    call: str = ""
+    by: str = ""
+
+
+def find_call_site(frames: Sequence[Frame]) -> CallSite:
+    """Return where a call was made. frames: innermost first.
+
+    The user's line is the first frame outside of all installed packages; if there is none, the first one
+    outside of torch.
+    """
+    frames = [frame for frame in frames if frame.in_python]
+    mine = next((i for i, frame in enumerate(frames) if not frame.in_library), None)
+    outside = next((i for i, frame in enumerate(frames) if not frame.in_torch), None)
+    user = outside if mine is None else mine
+    inner = frames[: len(frames) if outside is None else outside]
+    torch_frames = [f for f in inner if f.function not in _WRAPPERS and f.in_torch]
+    base = [f for f in torch_frames if f.torch_file in _BASE_FILES]
+    others = [f for f in torch_frames if f not in base and not f.file.endswith(_HELPER_FILES)]
+    place = None
+    if user is not None:
+        frame = frames[user]
+        place = Place(frame.file, frame.line, frame.function, PurePosixPath(frame.file).name)
+    return CallSite(
+        place,
+        base[-1].function if base else "",
+        others[0].torch_file if others else "",
+    )
+
+
+def find_function(frames: Sequence[Frame]) -> str:
+    """Return the function of torch that the user's line called; "" if it is in the user's own code."""
+    called = ""
+    for frame in frames:
+        if not frame.in_torch:
+            break
+        if frame.in_python and frame.function not in _WRAPPERS:
+            called = frame.function
+    return called
