@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     sizes = draw.of(*SIZES[n])
     data, tensor = sizes
-    generator, microbatches = draw.generator(), draw.whole(1, 3)
+    generator, microbatches = draw.generator(), draw.of(1, 3)  # never the size of a dimension
 
     def tokens(rows: int, ends: float) -> torch.Tensor:
         """Return windows of random tokens, with END for a share of them."""
