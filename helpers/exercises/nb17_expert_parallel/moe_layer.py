@@ -120,8 +120,9 @@ EXERCISE = Exercise(
         ),
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
-            "These counts were never written, or not all of them: exchange one number for each expert, also "
-            "for those that nobody chose: `bincount(minlength=world_size * local)`.",
+            "Ranks expect other numbers of rows than they are sent. Either counts were never written, or not "
+            "all of them: one number for each expert, also for those that nobody chose. Or they are grouped "
+            "wrongly: those of one rank's experts lie next to one another, `counts.view(world_size, local)`.",
         ),
         CrashAdvice(
             "",

@@ -65,7 +65,7 @@ def make_judge(wrong_shard: int | None, computes_wrong: int | None) -> Any:
         names = ("the rank with the wrong shard", "the rank that computes wrong")
         for name, right, own in zip(names, (wrong_shard, computes_wrong), found, strict=True):
             if own != right or isinstance(own, bool):
-                return Finding(f"{name} is {right}, not {own}")
+                return Finding(f"it returns {own} as {name}; it is {right}")
         if got["calls"] > MAX_CALLS:
             return Finding(
                 f"it calls `gradient` {got['calls']} times; {MAX_CALLS} are enough",
