@@ -74,10 +74,10 @@ def draw_plans(
     errors = {
         pair: (rng.choice(WARM_UPS), rng.choice(OUTLIERS), rng.randint(1, 5)) for pair in pairs
     }
-    # the two differ, so that a first timing, a second one and a mean deceive
-    errors[healthy[0]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))
+    # the fastest pair deceives a first timing, a second one and a mean, the longest one a low limit
+    errors[healthy[0]] = (WARM_UPS[1], OUTLIERS[1], 1)
     if len(healthy) > 1:
-        errors[healthy[-1]] = (WARM_UPS[1], OUTLIERS[1], 1)
+        errors[healthy[-1]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))
     fastest = rng.uniform(*network)
     return {pair: (fastest * factors[pair], rng.randrange(10**6), *errors[pair]) for pair in pairs}
 
@@ -214,7 +214,7 @@ def find_missing_pair(trace: Trace, case: Case) -> str:
 
 
 def find_unequal_trips(trace: Trace, case: Case) -> str:
-    """Return which ranks of a pair have called `round_trip` unequally often, and which others may be why."""
+    """Return which ranks of a pair differ in their numbers of calls, and which others may be why."""
     trips = count_trips(trace)
     unequal = [(r, p) for (r, p), own in trips.items() if own > trips[p, r]]
     if not unequal:
@@ -244,7 +244,7 @@ def times(count: int) -> str:
 
 
 ORDERS_MEET = (
-    "Both ranks of a pair call `round_trip` equally often, in an order that can't deadlock."
+    "Both ranks of a pair call `round_trip` as many times, in an order that can't deadlock."
 )
 
 EXERCISE = Exercise(
@@ -264,8 +264,8 @@ EXERCISE = Exercise(
             "Pass another rank's number to `round_trip`: 0 to world_size - 1, without your own.",
         ),
         HangAdvice(
-            "Both ranks of a pair must call `round_trip` equally often, in an order of pairs that can't "
-            "deadlock: for example, let each rank go through its peers from 0 up.",
+            "Both ranks of a pair must call `round_trip` the same number of times, in an order of "
+            "pairs that can't deadlock: for example, let each rank go through its peers from 0 up.",
             when=lambda case, run: bool(find_unequal_trips(run.trace, case)),
         ),
     ),

@@ -18,7 +18,7 @@ NOISE = 0.02
 BETWEEN_OUTLIERS = (5, 7)
 """After how many timings the next one is far too long: one or two of ten are."""
 TRIP_TAG = 185
-"""Of all messages of round trips, so that the record tells them from an answer's own."""
+"""Distinguishes round trips from an answer's messages in the record."""
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns")
 
 Plan = tuple[float, int, float, float, int]
