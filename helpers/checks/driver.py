@@ -96,9 +96,10 @@ def drive_cases(
             else:
                 returned = answer(rank, world_size, *inputs)
             changed = [
-                _parameter_name(answer, position + (0 if is_alone else 2))
+                _parameter_name(answer, position + (0 if is_alone else 2)) + key
                 for position, (old, new) in enumerate(zip(input_copies, inputs, strict=True))
-                if driver is None and not _is_unchanged(old, new)
+                if driver is None
+                for key in _changed_keys(old, new)
             ]
             results.append([returned, changed, first_call, recorded_call_count()])
         if compare is not None:
@@ -167,7 +168,21 @@ def _disable_compile() -> None:
 def _copy(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copy(part) for key, part in value.items()}
     return [_copy(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _changed_keys(old: Any, new: Any) -> list[str]:
+    """Return what follows an argument's name for each change: the key of a dict, "" for other values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [
+            f"[{key!r}]".replace("'", '"')
+            for key in keys
+            if key not in old or key not in new or not _is_unchanged(old[key], new[key])
+        ]
+    return [] if _is_unchanged(old, new) else [""]
 
 
 def _is_unchanged(old: Any, new: Any) -> bool:
@@ -177,6 +192,8 @@ def _is_unchanged(old: Any, new: Any) -> bool:
         return equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
     if isinstance(old, list) and isinstance(new, (list, tuple)):
         return len(old) == len(new) and all(map(_is_unchanged, old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return not _changed_keys(old, new)
     if isinstance(old, (int, float, str, bytes)):
         return type(old) is type(new) and (old == new or old != old)
     return True

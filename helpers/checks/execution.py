@@ -89,9 +89,11 @@ class Execution:
             return _to_finding(problem)
         if self.changed and self.changed[rank]:
             names = " and ".join(f"`{name}`" for name in self.changed[rank])
+            has_key = "[" in names
+            how = "`dict(x)`, or use a variable" if has_key else "`x.clone()`"
             return Finding(
                 f"it modified {names} in place",
-                "The caller still needs its argument unchanged. Work on a copy, such as `x.clone()`.",
+                f"The caller still needs its argument unchanged. Work on a copy, such as {how}.",
             )
         return None
 

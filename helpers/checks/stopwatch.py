@@ -39,6 +39,8 @@ class Script:
     noise_s: float
     warm_up: float = 6.0
     outlier: float = 10.0
+    first_outlier: tuple[int, int] = FIRST_OUTLIER
+    between_outliers: tuple[int, int] = BETWEEN_OUTLIERS
 
 
 class Stopwatch:
@@ -63,10 +65,10 @@ class Stopwatch:
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
         # the first outlier comes early, so that a learner who takes few timings meets one
         if timing == 0:
-            self._next_outlier[arguments] = rng.randint(*FIRST_OUTLIER)
+            self._next_outlier[arguments] = rng.randint(*self._script.first_outlier)
             return seconds * self._script.warm_up
         if timing == self._next_outlier[arguments]:
-            self._next_outlier[arguments] += rng.randint(*BETWEEN_OUTLIERS)
+            self._next_outlier[arguments] += rng.randint(*self._script.between_outliers)
             return seconds * self._script.outlier
         return seconds
 

@@ -170,12 +170,17 @@ def find_problem(
     if not isinstance(seconds, Mapping):
         return Finding(f"the second thing is not a dict but {short_repr(seconds)}", wanted)
     if missing := [part for part in PARTS if part not in seconds]:
-        return Finding(f"the dict has no {' and no '.join(missing)}", wanted)
+        near = [str(key) for key in seconds if str(key).replace("-", "_") in missing]
+        told = (f"Write the keys as in the task, not {near[0]!r}.",) if near else ()
+        return Finding(f"the dict has no {' and no '.join(missing)}", (*told, wanted))
     if len(seconds) > len(PARTS):
         others = ", ".join(str(part) for part in seconds if part not in PARTS)
         return Finding(f"the dict has more than the five parts: {others}", wanted)
     for part, right in part_seconds(model, gpu, links, batch).items():
         value = as_number(seconds[part])
+        if isinstance(seconds[part], str):
+            words = f"the seconds of `{part}` are the string {short_repr(seconds[part])}"
+            return Finding(words, "Return numbers, without a unit.")
         if value is None:
             return Finding(f"the seconds of `{part}` are {short_repr(seconds[part])}", wanted)
         if not math.isclose(value, right, rel_tol=1e-6, abs_tol=1e-15):
@@ -192,44 +197,56 @@ def find_problem(
 
 def explain_part(
     part: str, value: float, right: float, model: Numbers, gpu: Numbers, links: Numbers
-) -> str:
+) -> tuple[str, ...]:
     """Return what to check if a wrong number of seconds is a known multiple of the right one."""
     own = model["experts"] / links["ep"]
     ratio = value / right if right else 0.0
+    tp, ep, active = links["tp"], links["ep"], model["active"]
     causes = {
         "compute": [
-            (0.5, "A multiplication and an addition for each weight are two operations."),
-            (links["tp"], "Tensor parallelism divides the products among tp GPUs."),
-            (model["experts"] / model["active"], "A token uses `active` experts, not all."),
-            (1 / model["active"], "Each token is multiplied with the weights of `active` experts."),
+            (0.5, "a multiplication and an addition for each weight are two operations."),
+            (tp, "tensor parallelism divides the products among tp GPUs."),
+            (model["experts"] / active, "a token uses `active` experts, not all."),
+            (1 / active, "each token is multiplied with the weights of `active` experts."),
         ],
         "memory": [
-            (0.5, "A weight has two bytes."),
-            (links["tp"], "Each of tp GPUs has its part of every matrix."),
-            (links["ep"], "This GPU has experts / ep experts."),
-            (1 / own, "This GPU reads the weights of all its experts, experts / ep of them."),
+            (0.5, "a weight has two bytes."),
+            (2.0, "a weight has two bytes."),
+            (tp, "each of tp GPUs has its part of every matrix."),
+            (ep, "this GPU has experts / ep experts."),
+            (1 / own, "this GPU reads the weights of all its experts, experts / ep of them."),
         ],
         "gather": [
-            (0.5, "A weight has two bytes."),
-            (links["fsdp"] / max(1, links["fsdp"] - 1), "A GPU has its own shard already."),
-            (2.0, "A gather is one trip around the ring; an all-reduce makes two."),
-            (links["network"] / links["host"], "The gather uses the network."),
-            (links["tp"], "Each of tp GPUs has its part of every matrix."),
-            (links["ep"], "This GPU has experts / ep experts."),
+            (0.5, "a weight has two bytes."),
+            (links["fsdp"] / max(1, links["fsdp"] - 1), "a GPU has its own shard already."),
+            (2.0, "a gather is one trip around the ring; an all-reduce makes two."),
+            (links["network"] / links["host"], "the gather uses the network."),
+            (tp, "each of tp GPUs has its part of every matrix."),
+            (ep, "this GPU has experts / ep experts."),
         ],
         "all_reduce": [
-            (0.5, "Check the two trips of an all-reduce, and the two bytes of a number."),
-            (links["host"] / links["network"], "A tp group is inside a host."),
+            (0.25, "an all-reduce makes two trips, and a number has 2 bytes."),
+            (active, "the output is summed once, not for each expert."),
+            (links["host"] / links["network"], "a tp group is inside a host."),
         ],
         "exchange": [
-            (0.5, "Check that copies are sent and come back, and the two bytes of a number."),
-            (1 / model["active"], "Each token is sent as `active` copies."),
-            (links["network"] / links["host"], "The exchange uses the network."),
+            (1 / active, "each token is sent as `active` copies."),
+            (0.25, "copies are sent and come back, and a number has 2 bytes."),
+            (1 / tp, "each GPU of a tp group sends all copies."),
+            (links["network"] / links["host"], "the exchange uses the network."),
         ],
     }
     fitting = [words for known, words in causes[part] if known != 1 and math.isclose(ratio, known)]
+    halves = math.isclose(ratio, 0.5) and part in ("all_reduce", "exchange")
     # several causes may fit one ratio, so none of them is stated as a fact
-    return f"Check this: {fitting[0]}" if fitting else ""
+    return (*([half_as_long(part)] if halves else ()), *(f"Check this: {each}" for each in fitting))
+
+
+def half_as_long(part: str) -> str:
+    return (
+        f"`{part}` takes half as long. Either one of the two trips is missing, or the 2 bytes of each "
+        "number."
+    )
 
 
 def as_number(value: Any) -> float | None:
@@ -240,4 +257,4 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,), keeps_input=True)

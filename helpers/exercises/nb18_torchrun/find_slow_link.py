@@ -9,17 +9,24 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks.round_trips import run_with_round_trips
+from helpers.exercises.nb18_torchrun.in_ranks.round_trips import TRIP_TAG, run_with_round_trips
 
 MAX_TRIPS = 30
-FEW_TRIPS = 4
-"""With fewer round trips, one that is far too long may decide."""
-HEALTHY_SPREAD, SLOW_FACTORS = 1.6, (5.0, 12.0)
-"""How much longer than the fastest pair a healthy one takes at most, and a slow one."""
+HEALTHY_SPREAD, LARGEST_HEALTHY = 1.6, 1.65
+"""How many times as long as the fastest pair a healthy one takes at most, and one of them."""
+SLOW_FACTORS, FASTEST_SLOW = (5.15, 12.0), (5.15, 5.6)
+"""The same of slow pairs, and of one of them. With the timings' errors, the text's 1.7 and 5 hold."""
 KINDS = ("healthy", "link", "rank", "rank")
+WARM_UPS, OUTLIERS = (8.0, 800.0), (40.0, 4000.0)
+"""How many times too long a pair's first timing is, and one or two of the next ten: one or the other."""
+FAST_NETWORK, SLOW_NETWORK = (0.0002, 0.0004), (0.021, 0.03)
+"""Seconds of the fastest pair, so different that no limit in seconds fits both."""
+MILLISECOND = (0.00065, 0.00095)
+"""In some healthy cases: the fastest pair takes less than a millisecond, the longest one more."""
 
 Pair = tuple[int, int]
 
@@ -28,8 +35,6 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     kind = draw.of(*KINDS) if n == 3 else draw.of("link across", *KINDS)
     pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
-    fastest = draw.rng.uniform(0.0002, 0.005)
-    times = {pair: fastest * draw.rng.uniform(1, HEALTHY_SPREAD) for pair in pairs}
     culprits: list[int] = []
     if kind == "link across":
         # a link between ranks that are not neighbors in a ring
@@ -38,24 +43,43 @@ def case(draw: Draw) -> Case:
         culprits = list(draw.rng.choice(pairs))
     elif kind == "rank":
         culprits = [draw.rank()]
-    slow = [pair for pair in pairs if is_slow(kind, culprits, pair)]
-    for pair in slow:
-        times[pair] = fastest * draw.rng.uniform(*SLOW_FACTORS)
-    seed = draw.rng.randrange(10**6)
-    by_rank = [
-        {peer: times[min(r, peer), max(r, peer)] for peer in range(n) if peer != r}
-        for r in range(n)
-    ]
+    plans = draw_plans(draw, kind, pairs, [p for p in pairs if is_slow(kind, culprits, p)])
     where = {"link": "between ranks", "rank": "at rank", "healthy": "nowhere"}[kind]
     label = f"slow {where} {' and '.join(map(str, culprits))}".strip()
 
     return Case(
         label,
-        [(mine, seed) for mine in by_rank],
-        right=lambda got, rank: find_problem(kind, culprits, got["found"], got["trips"]),
+        [({p: plans[min(r, p), max(r, p)] for p in range(n) if p != r},) for r in range(n)],
+        right=AllRanks(find_wrong_form, partial(find_wrong_result, kind, culprits)),
         facts={"culprits": culprits},
         shown=f"round_trip, with {plural(len(pairs), 'pair')}",
     )
+
+
+def draw_plans(
+    draw: Draw, kind: str, pairs: Sequence[Pair], slow: Sequence[Pair]
+) -> dict[Pair, tuple[Any, ...]]:
+    """Return the arguments of each pair's stopwatch. The fastest pair is healthy."""
+    rng = draw.rng
+    network = draw.of(MILLISECOND if kind == "healthy" else FAST_NETWORK, SLOW_NETWORK)
+    healthy = [pair for pair in pairs if pair not in slow]
+    rng.shuffle(healthy)
+    factors = {pair: rng.uniform(1, HEALTHY_SPREAD) for pair in healthy}
+    factors |= {pair: rng.uniform(*SLOW_FACTORS) for pair in slow}
+    # in this order, because the only healthy pair is the fastest
+    factors[healthy[-1]] = LARGEST_HEALTHY
+    factors[healthy[0]] = 1.0
+    if slow:
+        factors[rng.choice(slow)] = rng.uniform(*FASTEST_SLOW)
+    errors = {
+        pair: (rng.choice(WARM_UPS), rng.choice(OUTLIERS), rng.randint(1, 5)) for pair in pairs
+    }
+    # the fastest pair deceives a first timing, a second one and a mean, the longest one a low limit
+    errors[healthy[0]] = (WARM_UPS[1], OUTLIERS[1], 1)
+    if len(healthy) > 1:
+        errors[healthy[-1]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))
+    fastest = rng.uniform(*network)
+    return {pair: (fastest * factors[pair], rng.randrange(10**6), *errors[pair]) for pair in pairs}
 
 
 def is_slow(kind: str, culprits: Sequence[int], pair: Pair) -> bool:
@@ -65,30 +89,83 @@ def is_slow(kind: str, culprits: Sequence[int], pair: Pair) -> bool:
     return kind == "rank" and culprits[0] in pair
 
 
-def find_problem(
-    kind: str, culprits: list[int], got: Any, trips: dict[int, int]
-) -> Finding | str | None:
-    """Return the first problem of what one rank returned, in the order form, number of trips, value."""
-    wanted = 'Return ("healthy", []), ("link", [a, b]) or ("rank", [r]), on every rank.'
-    if got is None:
-        return Finding("it returns nothing", wanted)
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        return Finding(f"what comes back is not two things but {got!r:.60}", wanted)
-    name, ranks = got
+# --- results --------------------------------------------------------------------------------------
+
+WANTED = 'Return ("healthy", []), ("link", [a, b]) or ("rank", [r]), on every rank.'
+
+
+def find_wrong_form(got: Any) -> Finding | None:
+    """Return a problem of what one rank returned that no task of a result's form has."""
+    clock = "It reads a clock. Use the seconds that `round_trip` returns: the check simulates them."
+    found, clocks = got["found"], (clock,) if got["clock"] else ()
+    if found is None:
+        return Finding("it returns nothing", (*clocks, WANTED))
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        return Finding(f"what comes back is not two things but {found!r:.60}", (*clocks, WANTED))
+    name, ranks = found
     if name not in KINDS or not isinstance(ranks, (list, tuple)) or not all_ints(ranks):
-        return Finding(f"what comes back is {got!r:.60}", wanted)
-    most = max(trips, key=lambda peer: trips[peer])
-    if trips[most] > MAX_TRIPS:
-        return (
-            f"it makes {trips[most]} round trips with rank {most}; at most {MAX_TRIPS} are allowed"
-        )
-    if name == kind and list(ranks) == culprits:
+        return Finding(f"what comes back is {found!r:.60}", (*clocks, WANTED))
+    return Finding("it reads a clock", clock) if clocks else None
+
+
+def find_wrong_result(kind: str, culprits: list[int], values: list[Any]) -> Finding | None:
+    """Return the problem of what all ranks returned, each of it of the right form."""
+    results = [(value["found"][0], list(value["found"][1])) for value in values]
+    right = (kind, culprits)
+    if all(result == right for result in results):
         return None
     truth = describe(kind, culprits)
-    said = f'it returns ("{name}", {list(ranks)}), but {truth}'
+    first, *others = results
+    if any(other != first for other in others):
+        told = "; ".join(f"rank {r} returns {write(each)}" for r, each in enumerate(results))
+        return Finding(f"{told}; but {truth}", explain_disagreement(right, results))
+    name, ranks = first
+    said = f"all ranks return {write(first)}, but {truth}"
+    if is_one_rank_twice(name, ranks):
+        said = f"all ranks return {write(first)}, but {ranks} is one rank, and {truth}"
+    return Finding(said, explain(kind, culprits, name, ranks))
+
+
+def explain_disagreement(
+    right: tuple[str, list[int]], results: Sequence[tuple[str, list[int]]]
+) -> tuple[str, ...]:
+    """Return advice that is true of results of which some differ from others."""
+    if all(name == "link" and set(ranks) == set(right[1]) for name, ranks in results):
+        return ("List the smaller rank first, on every rank.",)
+    healthy: tuple[str, list[int]] = ("healthy", [])
+    if results[0] == right and all(other == healthy for other in results[1:]):
+        return (
+            'Rank 0 is right, the others return ("healthy", []). Send the verdict to all ranks.',
+        )
+    if all(not ranks or r in ranks for r, (_, ranks) in enumerate(results)):
+        return (
+            "The ranks return different things, as if each decided from its own pairs. Send the times to "
+            "all ranks.",
+        )
+    return ("The ranks return different things. Let all of them decide from the same times.",)
+
+
+def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tuple[str, ...]:
+    """Return advice that is true of a wrong result which all ranks return."""
     if name == kind == "link" and set(ranks) == set(culprits):
-        return Finding(said, "List the smaller rank first.")
-    return Finding(said, explain(kind, culprits, name, list(ranks), trips))
+        return ("List the smaller rank first.",)
+    if is_one_rank_twice(name, ranks):
+        return ('A link has two different ranks. A slow rank is ("rank", [r]).',)
+    if name == "rank" and len(ranks) != 1:
+        return ("A slow rank is one rank, the one that is in all slow pairs.",)
+    if name == "link" and len(ranks) != 2:
+        return ("A link is between two ranks.",)
+    if kind == "link" and name == "rank" and ranks[0] in culprits:
+        return ("A rank is slow only if each of its pairs is.",)
+    return ()
+
+
+def is_one_rank_twice(name: str, ranks: list[int]) -> bool:
+    return name == "link" and len(ranks) == 2 and ranks[0] == ranks[1]
+
+
+def write(result: tuple[str, list[int]]) -> str:
+    return f'("{result[0]}", {result[1]})'
 
 
 def all_ints(ranks: Sequence[Any]) -> bool:
@@ -103,31 +180,72 @@ def describe(kind: str, culprits: list[int]) -> str:
     return f"all links of rank {culprits[0]} are slow, and no others"
 
 
-def explain(
-    kind: str, culprits: list[int], name: str, ranks: list[Any], trips: dict[int, int]
-) -> tuple[str, ...]:
-    """Return advice that is true of this rank's trips and of the difference."""
-    fewest = min(trips.values(), default=0)
-    told = []
-    if fewest == 0:
-        peer = min(trips, key=lambda p: trips[p])
-        told.append(f"It has made no round trip with rank {peer}: time all pairs.")
-    elif fewest < FEW_TRIPS:
-        told.append(
-            f"It has made {plural(fewest, 'round trip')} with some rank. The first is too long, and now "
-            "and then another one: make about ten, leave out the first, and take the median."
-        )
-    elif kind == "rank" and name == "link" and culprits[0] in ranks:
-        told.append("Look at all slow pairs, not only at the slowest: they share one rank.")
-    elif kind == "link" and name == "rank" and ranks and ranks[0] in culprits:
-        told.append("A rank is slow only if each of its pairs is.")
-    elif name == "healthy":
-        told.append(
-            "Compare with the fastest of all pairs, of all ranks: a rank whose card is slow sees only slow "
-            "pairs."
-        )
-    return tuple(told)
+# --- round trips ----------------------------------------------------------------------------------
 
+
+def count_trips(trace: Trace) -> dict[Pair, int]:
+    """Return how often each rank has called `round_trip` with each peer, the last call included."""
+    trips = {(r, p): 0 for r in trace.ranks for p in trace.ranks if p != r}
+    for event in trace.events:
+        # the smaller rank begins with its send, the larger one with its recv
+        peer = event.peer
+        if event.tag != TRIP_TAG or peer is None or (event.rank, peer) not in trips:
+            continue
+        if event.op == ("send" if event.rank < peer else "recv"):
+            trips[event.rank, peer] += 1
+    return trips
+
+
+def find_too_many_trips(trace: Trace, case: Case) -> str:
+    trips = count_trips(trace)
+    (rank, peer), most = max(trips.items(), key=lambda item: item[1])
+    if most <= MAX_TRIPS:
+        return ""
+    return f"ranks {rank} and {peer} make {most} round trips; at most {MAX_TRIPS} are allowed"
+
+
+def find_missing_pair(trace: Trace, case: Case) -> str:
+    missing = [
+        f"{r} and {p}" for (r, p), trips in count_trips(trace).items() if not trips and r < p
+    ]
+    return (
+        f"no round trip is made between ranks {', nor between '.join(missing)}" if missing else ""
+    )
+
+
+def find_unequal_trips(trace: Trace, case: Case) -> str:
+    """Return which ranks of a pair differ in their numbers of calls, and which others may be why."""
+    trips = count_trips(trace)
+    unequal = [(r, p) for (r, p), own in trips.items() if own > trips[p, r]]
+    if not unequal:
+        return ""
+    # a pair that both ranks have called says more than one of them waiting for its first call
+    rank, peer = next((pair for pair in unequal if trips[pair[::-1]]), unequal[0])
+    own, other = trips[rank, peer], trips[peer, rank]
+    if not other:
+        return f"rank {rank} calls round_trip({peer}), but rank {peer} has not called round_trip({rank})"
+    said = (
+        f"rank {rank} has called round_trip({peer}) {times(own)}, but rank {peer} has called "
+        f"round_trip({rank}) {times(other)}"
+    )
+    twice = [pair for pair in trips if pair[0] < pair[1] and trips[pair] >= 2 * other > 2]
+    if not twice:
+        return said
+    a, b = twice[0]
+    third = ", ".join(str(r) for r in trace.ranks if r not in twice[0])
+    return (
+        f"{said}; ranks {a} and {b} have made {trips[twice[0]]} round trips: do they also call for pairs of "
+        f"rank {third}, to which only one of them belongs?"
+    )
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+ORDERS_MEET = (
+    "Both ranks of a pair call `round_trip` as many times, in an order that can't deadlock."
+)
 
 EXERCISE = Exercise(
     case,
@@ -135,5 +253,21 @@ EXERCISE = Exercise(
     driver=run_with_round_trips,
     sizes=(3, 4),
     count=14,
-    reported=("trips",),
+    rules=(
+        Predicate(find_too_many_trips, "At most 30 round trips with each peer."),
+        Predicate(find_missing_pair, "All pairs are timed."),
+        Predicate(find_unequal_trips, ORDERS_MEET, on_each_call=True),
+    ),
+    failed=(
+        CrashAdvice(
+            r"the other ranks are",
+            "Pass another rank's number to `round_trip`: 0 to world_size - 1, without your own.",
+        ),
+        HangAdvice(
+            "Both ranks of a pair must call `round_trip` the same number of times, in an order of "
+            "pairs that can't deadlock: for example, let each rank go through its peers from 0 up.",
+            when=lambda case, run: bool(find_unequal_trips(run.trace, case)),
+        ),
+    ),
+    reported=("clock",),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,50 +13,81 @@ import torch.distributed as dist
 
 from helpers.checks.stopwatch import Script, Stopwatch
 
-NOISE = 0.05
+NOISE = 0.02
 """The largest error added to a timing, as a part of its true length."""
-WARM_UPS, OUTLIERS = (4.0, 60.0), (30.0, 400.0)
-"""Ranges: how many times too long the first timing with a peer is, and now and then another one."""
+BETWEEN_OUTLIERS = (5, 7)
+"""After how many timings the next one is far too long: one or two of ten are."""
+TRIP_TAG = 185
+"""Distinguishes round trips from an answer's messages in the record."""
+CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns")
+
+Plan = tuple[float, int, float, float, int]
+"""The true seconds of a pair, a seed, how many times too long the first and other timings are, and which
+timing is the first of the others."""
 
 
 def run_with_round_trips(
-    answer: Callable[..., Any], rank: int, world_size: int, times: Mapping[int, float], seed: int
+    answer: Callable[..., Any], rank: int, world_size: int, plans: Mapping[int, Plan]
 ) -> dict[str, Any]:
-    """Call answer(rank, world_size, round_trip); return its result and the number of trips to each peer.
+    """Call answer(rank, world_size, round_trip); return its result and whether it read a clock.
 
     Each round trip really sends a message and receives the reply. Only the seconds are simulated, because
-    a busy machine would make healthy pairs look slow.
-
-    Args:
-        times: The true seconds of a round trip to each peer.
-        seed: Of the timings' errors.
+    a busy machine would make healthy pairs look slow. Both ranks of a pair get the same seconds.
     """
-    trips = dict.fromkeys(times, 0)
-    watches = {
-        peer: make_watch(seconds, f"{seed}/{rank}/{peer}") for peer, seconds in times.items()
-    }
+    watches = {peer: make_watch(*plan) for peer, plan in plans.items()}
 
     def round_trip(peer: int) -> float:
         if isinstance(peer, bool) or peer not in watches:
             others = ", ".join(map(str, watches))
             raise ValueError(f"round_trip({peer!r}) on rank {rank}: the other ranks are {others}.")
         peer = int(peer)
-        trips[peer] += 1
         ball = torch.zeros(1)
         if rank < peer:
-            dist.send(ball, peer)
-            dist.recv(ball, peer)
+            dist.send(ball, peer, tag=TRIP_TAG)
+            dist.recv(ball, peer, tag=TRIP_TAG)
         else:
-            dist.recv(ball, peer)
-            dist.send(ball, peer)
+            dist.recv(ball, peer, tag=TRIP_TAG)
+            dist.send(ball, peer, tag=TRIP_TAG)
         return watches[peer]()
 
-    return {"found": answer(rank, world_size, round_trip), "trips": trips}
+    with record_clocks() as clocks:
+        found = answer(rank, world_size, round_trip)
+    return {"found": found, "clock": bool(clocks)}
 
 
-def make_watch(seconds: float, seed: str) -> Stopwatch:
-    """Return a stopwatch for round trips that truly take `seconds`, with errors of its own."""
-    rng = random.Random(seed)
-    warm_up, outlier = rng.uniform(*WARM_UPS), rng.uniform(*OUTLIERS)
-    script = Script(rng.randrange(10**6), NOISE * seconds, warm_up, outlier)
+def make_watch(
+    seconds: float, seed: int, warm_up: float, outlier: float, first_outlier: int
+) -> Stopwatch:
+    """Return a stopwatch for round trips of a pair."""
+    script = Script(
+        seed,
+        NOISE * seconds,
+        warm_up,
+        outlier,
+        first_outlier=(first_outlier, first_outlier),
+        between_outliers=BETWEEN_OUTLIERS,
+    )
     return Stopwatch(script, lambda: seconds)
+
+
+@contextmanager
+def record_clocks() -> Iterator[list[str]]:
+    """Record the names of the clocks that the answer's own lines read."""
+    names: list[str] = []
+    clocks = {name: getattr(time, name) for name in CLOCKS}
+
+    def recording(name: str) -> Callable[[], Any]:
+        def read() -> Any:
+            if sys._getframe(1).f_globals.get("__name__") == "__main__":
+                names.append(name)
+            return clocks[name]()
+
+        return read
+
+    for name in CLOCKS:
+        setattr(time, name, recording(name))
+    try:
+        yield names
+    finally:
+        for name, clock in clocks.items():
+            setattr(time, name, clock)
