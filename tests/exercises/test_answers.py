@@ -1,6 +1,6 @@
 """Prove every file of answers: right answers pass, and wrong ones fail as the file says.
 
-`make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of half of the
+`make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of a quarter of the
 exercises each day, on visible cases. `make test` reads the files, and grades all reference solutions
 elsewhere.
 """
@@ -27,7 +27,7 @@ RARE = ("secret 2", "secret 3")
 pytestmark = pytest.mark.usefixtures("preloaded")
 
 PART, PARTS = map(int, os.environ.get("PROVE_PART", "0/1").split("/"))
-"""Which part of the exercises to try: `.ci/run` has only an hour, and tries alternate halves each day."""
+"""Which part of the exercises to try: `.ci/run` has only an hour, and tries another part each day."""
 ALL = [
     (exercise, known)
     for number, exercise in enumerate(exercises().values())

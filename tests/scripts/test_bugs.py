@@ -48,7 +48,7 @@ def test_bug_is_named_with_line(bug: Bug, tmp_path: Path) -> None:
     assert ending.code
 
 
-@pytest.mark.extended
+@pytest.mark.soak
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_script_prints_same_under_torchrun(shape: Shape) -> None:
     script = shape.folder / f"{shape.name}.py"
