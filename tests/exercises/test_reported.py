@@ -36,6 +36,7 @@ def test_scripts_declare_values_that_only_their_workers_report() -> None:
     # everything that these return is compared with drawn values, or comes from the process that starts
     # them
     assert silent == {
+        "Holes",
         "checkpoint_and_resume",
         "mpi_all_reduce",
         "resume_exactly",
