@@ -110,6 +110,6 @@ with subprocess.Popen([sys.executable, "-c", {STARTS!r}], stdout=subprocess.PIPE
 """
 
 
-def test_a_waiting_process_has_its_forks_children(forking_python: str) -> None:
+def test_proxy_lists_children_of_fork(forking_python: str) -> None:
     done = run(forking_python, "-c", LISTS_CHILDREN)
     assert done.stdout == "None\n", done.stderr

@@ -31,7 +31,7 @@ def test_explanation_names_the_cause(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_verdict_includes_that_of_torch(name: str) -> None:
+def test_verdict_includes_torch_verdict(name: str) -> None:
     """Each rank that torch blames is one to look at first, or one of those that wait."""
     theirs = torch_verdict(CASES / name, add_names=name.startswith("gloo"))
     explanation = explain_folder(CASES / name)
