@@ -62,7 +62,8 @@ WAITS = """
 import os, signal, time
 signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
 print(os.getpid(), flush=True)
-time.sleep(60)
+for _ in range(600):  # a signal just before a sleep is noticed after it
+    time.sleep(0.1)
 """
 
 

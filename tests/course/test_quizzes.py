@@ -179,7 +179,9 @@ def test_converts_quiz_text_to_html(text: str, markup: str) -> None:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[BlockingKernelClient]:
     monkeypatch.delenv("REAL_RANKS_LIVE", raising=False)
-    manager = KernelManager(kernel_name="python3")
+    manager = KernelManager(
+        kernel_name="python3", transport="ipc"
+    )  # a free port may be taken meanwhile
     manager.start_kernel()
     client = manager.blocking_client()
     try:

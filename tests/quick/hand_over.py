@@ -8,6 +8,7 @@ Signals are passed to the fork; if this process dies, so does the fork. Imports 
 import array
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -52,11 +53,16 @@ def main() -> None:
         pid = json.loads(template.recv(1000))["pid"]
         with open("/proc/self/comm", "w") as comm:  # read by template.py: children of this process
             comm.write(f"fork-{pid}")
+        wake, write = os.pipe()  # a signal that comes just before a wait ends it, too
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: os.kill(pid, number))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         for fd in fds:  # who reads a pipe sees its end when the fork has closed it
             os.close(fd)
+        while template not in select.select([template, wake], [], [])[0]:
+            os.read(wake, 4096)
         said = template.recv(1000)
     code = json.loads(said)["exit"] if said else -signal.SIGKILL
     if code < 0:  # ended by a signal, and so is this process

@@ -26,7 +26,8 @@ PROGRAMS = ERRORS | DIAGNOSES
 
 def run_program(advised: Advised, body: str, folder: Path) -> Run:
     namespace: dict[str, Any] = {"torch": torch, "dist": dist, "os": os, "__name__": "__main__"}
-    lines = body.replace("PATH", str(folder / "file")).split("\n")
+    file = folder / f"file{len([*folder.iterdir()])}"  # one that no earlier program has left
+    lines = body.replace("PATH", str(file)).split("\n")
     source = "def f(rank, n):\n" + "".join(f"    {line}\n" for line in lines)
     # as a cell's lines, which some advice looks at
     linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
