@@ -120,7 +120,7 @@ def no_answers() -> Iterator[Shown]:
         return [row for mark in getattr(test, "pytestmark", []) for row in mark.args[1]]
 
     path = FOLDER / "nb.ipynb"
-    for content, _ in rows(test_reader.test_describes_an_unreadable_file_in_one_line):
+    for content, _ in rows(test_reader.test_unreadable_file_message_fits_one_line):
         path.write_bytes(content)
         try:
             read_notebook(path)

@@ -93,7 +93,7 @@ def test_core_checks_a_cell(core: Path) -> None:
     assert json.loads((core / "progress.json").read_text())["exercises"]["ping_pong"]
 
 
-def test_help_lists_only_what_is_there(core: Path) -> None:
+def test_help_lists_only_available_commands(core: Path) -> None:
     done = course(core, "--help")
     assert done.returncode == 0, done.stderr
     assert "\n  check " in done.stdout and "\n  mistakes " in done.stdout

@@ -35,7 +35,7 @@ def test_links_lead_to_files(page: Path) -> None:
     assert missing == []
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
+def test_readme_links_every_page() -> None:
     linked = set(LINK.findall((ROOT / "README.md").read_text()))
     assert {page.relative_to(ROOT).as_posix() for page in PAGES[1:]} <= linked
 
@@ -51,7 +51,7 @@ def test_contributing_example_is_accepted() -> None:
     assert check_mistake(exercise, mistake).is_rejected
 
 
-def test_each_folder_of_tests_belongs_to_one_job() -> None:
+def test_each_test_folder_has_one_job() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())
     jobs = workflow["jobs"]["tests"]["strategy"]["matrix"]["include"]
     named = sorted(folder for job in jobs for folder in job["folders"].split())
@@ -59,7 +59,7 @@ def test_each_folder_of_tests_belongs_to_one_job() -> None:
     assert named == sorted(f"tests/{name}" for name in tested if not name.endswith(".py"))
 
 
-def test_private_names_of_torch_are_listed_with_a_reason() -> None:
+def test_documents_private_torch_names() -> None:
     """Those that are reached by a path from an import of torch; docs may list more, if the code has them."""
     path = re.compile(
         r"\b(?:torch|dist|c10d|distributed_c10d|meet|DistributedDataParallel)((?:\.\w+)*\._[a-zA-Z]\w*)"

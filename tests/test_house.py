@@ -136,7 +136,7 @@ def test_views_import_only_data() -> None:
         assert others <= DATA, name
 
 
-def test_ranks_compare_by_what_no_answer_can_replace() -> None:
+def test_rank_code_avoids_replaceable_comparisons() -> None:
     """`torch.equal` is looked up when it is called: an answer may have replaced it by then."""
     in_ranks = [name for name in files() if ".in_ranks" in name]
     for name in ("helpers.checks.driver", "helpers.checks.adversarial", *in_ranks):
@@ -155,13 +155,13 @@ def test_ranks_compare_by_what_no_answer_can_replace() -> None:
         "from helpers.checks.headings import headings; assert len(headings()) > 100",
     ],
 )
-def test_quick_imports_and_hints_do_not_import_torch(statement: str) -> None:
+def test_quick_imports_and_hints_avoid_torch(statement: str) -> None:
     """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
     program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
-def test_texts_are_read_and_written_as_utf8() -> None:
+def test_text_files_use_explicit_encoding() -> None:
     """Without an encoding, Python takes that of the locale, and a class of one country fails in another."""
     found = []
     for path in (ROOT / "helpers").rglob("*.py"):

@@ -51,7 +51,7 @@ def installed_here() -> dict[str, Version]:
     return found
 
 
-def test_every_constraint_is_one_exact_public_version() -> None:
+def test_constraints_pin_exact_public_versions() -> None:
     names = [canonicalize_name(pin.name) for pin in constraint_lines()]
     assert len(names) == len(set(names))
     assert names == sorted(names)
@@ -59,7 +59,7 @@ def test_every_constraint_is_one_exact_public_version() -> None:
         assert pinned_version(pin).local is None and not pin.extras and not pin.url
 
 
-def test_every_direct_dependency_is_named_once_and_pinned_within_its_bounds() -> None:
+def test_pins_direct_dependencies_within_bounds() -> None:
     names = [canonicalize_name(needed.name) for needed in DIRECT]
     assert len(names) == len(set(names))
     for needed in DIRECT:
@@ -67,12 +67,12 @@ def test_every_direct_dependency_is_named_once_and_pinned_within_its_bounds() ->
         assert pin.marker is None and pinned_version(pin) in needed.specifier, needed
 
 
-def test_torch_is_pinned_to_a_tested_version_within_what_is_allowed() -> None:
+def test_pins_torch_to_tested_version() -> None:
     (allowed,) = (needed.specifier for needed in DIRECT if needed.name == "torch")
     assert str(pinned_version(PINS["torch"])) in TESTED and all(each in allowed for each in TESTED)
 
 
-def test_everything_that_they_need_in_turn_is_pinned() -> None:
+def test_pins_all_transitive_dependencies() -> None:
     todo = [(needed.name, extra) for needed in DIRECT for extra in ("", *needed.extras)]
     seen = set()
     while todo:
@@ -92,7 +92,7 @@ def test_everything_that_they_need_in_turn_is_pinned() -> None:
             todo += [(needed.name, each) for each in ("", *needed.extras)]
 
 
-def test_pins_do_not_ask_for_a_newer_python_than_the_course() -> None:
+def test_pinned_packages_support_oldest_python() -> None:
     assert PROJECT["requires-python"] == ">=3.11"
     for name in installed_here():
         python = distribution(name).metadata.get("Requires-Python")
@@ -100,7 +100,7 @@ def test_pins_do_not_ask_for_a_newer_python_than_the_course() -> None:
         assert needed.contains(OLDEST_PYTHON), f"{name}: {python}"
 
 
-def test_environment_yml_installs_the_same_through_pip() -> None:
+def test_environment_yml_installs_same_pinned_packages() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     assert environment.keys() == {"name", "channels", "dependencies"}
     python, pip, section = environment["dependencies"]
@@ -152,7 +152,7 @@ def make(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
         (["bench"], "python -m tests.benchmarks"),
     ],
 )
-def test_make_ends_in_the_command_that_it_stands_for(words: list[str], last: str) -> None:
+def test_make_targets_run_their_commands(words: list[str], last: str) -> None:
     done = make("-n", *words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f".venv/bin/{last}"
@@ -173,7 +173,7 @@ def test_make_alone_lists_its_targets() -> None:
         ("bare", "sudo apt-get install python3"),
     ],
 )
-def test_make_says_which_python_it_needs(tmp_path: Path, python: str, words: str) -> None:
+def test_make_explains_python_requirements(tmp_path: Path, python: str, words: str) -> None:
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     stands_for_old = 'case "$*" in *version_info*) exit 1;; esac\n'
@@ -198,7 +198,7 @@ def test_continuous_integration_runs_each_target() -> None:
     assert checked.returncode == 0
 
 
-def test_each_folder_of_tests_belongs_to_one_job() -> None:
+def test_each_test_folder_has_one_job() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]
     named = [each["folders"].split() for each in jobs["tests"]["strategy"]["matrix"]["include"]]
     nested = (ROOT / "tests").glob("*/**/test_*.py")

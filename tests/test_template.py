@@ -26,7 +26,7 @@ def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("form", ["script", "text"])
-def test_it_runs_as_in_a_new_python(form: str, tmp_path: Path, forking_python: str) -> None:
+def test_fork_behaves_like_new_python(form: str, tmp_path: Path, forking_python: str) -> None:
     script = tmp_path / "shown.py"
     script.write_text(SHOWN)
     words = [str(script), "-x"] if form == "script" else ["-c", SHOWN, "-x"]
@@ -40,7 +40,7 @@ def test_it_runs_as_in_a_new_python(form: str, tmp_path: Path, forking_python: s
     assert both[0].returncode == 3
 
 
-def test_modules_are_found_where_the_environment_says(tmp_path: Path, forking_python: str) -> None:
+def test_finds_modules_on_pythonpath(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "mine.py").write_text(
         "import sys; print(__name__, sys.argv[1:], 'torch' in sys.modules)"
     )
@@ -48,7 +48,7 @@ def test_modules_are_found_where_the_environment_says(tmp_path: Path, forking_py
     assert done.stdout == "__main__ ['a'] True\n", done.stderr
 
 
-def test_errors_and_fatal_signals_give_the_usual_exit_status(forking_python: str) -> None:
+def test_preserves_exit_status_of_failures(forking_python: str) -> None:
     failed = run(forking_python, "-c", "raise ValueError('mine')")
     assert failed.returncode == 1 and failed.stderr.endswith("ValueError: mine\n")
     assert run(forking_python, "-c", "import os; os.abort()").returncode == -signal.SIGABRT
@@ -70,7 +70,7 @@ for _ in range(600):  # a signal just before a sleep is noticed after it
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 7), (signal.SIGKILL, -9), (signal.SIGABRT, -6)]
 )
-def test_a_signal_reaches_what_was_forked(number: int, code: int, forking_python: str) -> None:
+def test_forwards_signals_to_forks(number: int, code: int, forking_python: str) -> None:
     with subprocess.Popen([forking_python, "-c", WAITS], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         forked = psutil.Process(int(process.stdout.readline()))
@@ -87,7 +87,7 @@ subprocess.run([sys.executable, "-c", {WAITS!r}], env=env)
 """
 
 
-def test_a_kernel_ends_with_what_started_it(forking_python: str) -> None:
+def test_forked_kernel_ends_with_starter(forking_python: str) -> None:
     with subprocess.Popen([forking_python, "-c", STARTS], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         forked = psutil.Process(int(process.stdout.readline()))
@@ -95,7 +95,7 @@ def test_a_kernel_ends_with_what_started_it(forking_python: str) -> None:
         forked.wait(DEADLINE_S)
 
 
-def test_forks_share_nothing_that_is_random(forking_python: str) -> None:
+def test_forks_draw_different_random_numbers(forking_python: str) -> None:
     draw = "import random, numpy; print(random.random(), numpy.random.rand())"
     drawn = {run(forking_python, "-c", draw).stdout for _ in range(2)}
     assert len(drawn) == 2

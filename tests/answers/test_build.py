@@ -294,12 +294,12 @@ CLOSURES = {
 
 
 @pytest.mark.parametrize("title", CLOSURES)
-def test_an_answer_behaves_as_in_the_kernel(title: str) -> None:
+def test_answer_matches_kernel_behavior(title: str) -> None:
     text, args = CLOSURES[title]
     same(text, *args)
 
 
-def test_a_class_with_what_it_needs_is_an_answer() -> None:
+def test_answer_includes_class_dependencies() -> None:
     answer = built(
         """
         SIZE = 2
@@ -318,7 +318,7 @@ def test_a_class_with_what_it_needs_is_an_answer() -> None:
 # --- what is left out -----------------------------------------------------------------------------
 
 
-def test_nothing_runs_but_what_the_answer_needs() -> None:
+def test_answer_excludes_unneeded_statements() -> None:
     answer = built(
         """
         import torch, math
@@ -366,27 +366,27 @@ def test_nothing_runs_but_what_the_answer_needs() -> None:
         "def f(): return 'big'",
     ],
 )
-def test_a_local_name_does_not_draw_in_a_global_of_that_name(body: str) -> None:
+def test_local_name_excludes_same_named_global(body: str) -> None:
     assert "unwanted" not in built(f"big = 'unwanted'\n---\n{body}").source
 
 
-def test_a_class_body_name_is_not_seen_by_its_methods() -> None:
+def test_methods_ignore_class_body_names() -> None:
     answer = built("n = 'global'\n---\nclass f:\n    n = 'own'\n    def get(self): return n")
     assert run(answer.source)["f"]().get() == "global"
 
 
-def test_a_comprehension_takes_its_first_iterable_from_outside() -> None:
+def test_comprehension_reads_first_iterable_from_outside() -> None:
     same("x = [1, 2]\n---\ndef f(): return [y for y in x]")
     answer = built("x = [1, 2]\n---\nclass f:\n    x = [3]\n    y = [x for x in x]")
     assert run(answer.source)["f"].y == [3]
 
 
-def test_keeps_only_the_needed_names_of_an_import() -> None:
+def test_imports_keep_only_needed_names() -> None:
     answer = built("from helpers import check as c, span\n---\ndef f():\n    with span(): pass")
     assert answer.source.startswith("from helpers import span\ndef f")
 
 
-def test_keeps_an_import_that_rebinds_a_changed_name() -> None:
+def test_keeps_import_rebinding_changed_name() -> None:
     same(
         """
         import math
@@ -404,7 +404,7 @@ def test_keeps_an_import_that_rebinds_a_changed_name() -> None:
 
 
 @pytest.mark.parametrize("module", [argparse, dataclasses, functools, inspect, typing])
-def test_the_search_by_text_misses_no_binding(module: ModuleType) -> None:
+def test_text_search_finds_every_binding(module: ModuleType) -> None:
     """Find each top-level name of a real module in the text of the statement that binds it."""
     compared = 0
     for statement in parse_cell(inspect.getsource(module), 0):
@@ -420,17 +420,17 @@ def test_leaves_out_the_main_block() -> None:
     assert run(answer.source)["f"]() == 1
 
 
-def test_a_demonstration_call_of_a_class_is_not_a_patch() -> None:
+def test_class_demonstration_call_adds_no_patch() -> None:
     answer = built("class f:\n    def show(): print('shown')\n---\nf.show()")
     assert answer.source.count("show()") == 1
 
 
-def test_methods_of_imported_modules_are_not_patches() -> None:
+def test_module_method_calls_add_no_patch() -> None:
     answer = built("import random\nrandom.seed(0)\n---\ndef f(): return random.random()")
     assert "seed" not in answer.source
 
 
-def test_a_name_used_only_in_a_text_annotation_is_taken() -> None:
+def test_answer_includes_text_annotation_names() -> None:
     answer = built("class Chunk: pass\n---\ndef f(x: 'list[Chunk]') -> 'Chunk | None': return x")
     assert "class Chunk" in answer.source
 
@@ -446,7 +446,7 @@ def test_a_text_annotation_never_fails() -> None:
 # --- order and repairs ----------------------------------------------------------------------------
 
 
-def test_a_definition_needed_further_up_is_moved_up() -> None:
+def test_moves_needed_definition_up() -> None:
     answer = built(
         """
         SIZES = table(K)
@@ -462,7 +462,7 @@ def test_a_definition_needed_further_up_is_moved_up() -> None:
     assert any("`K` (cell 3) is needed earlier, in cell 1" in note for note in answer.notes)
 
 
-def test_moving_up_what_may_be_needed_never_breaks_an_order_that_worked() -> None:
+def test_moving_definitions_preserves_valid_order() -> None:
     same(
         """
         def helper(): return CONST
@@ -476,14 +476,14 @@ def test_moving_up_what_may_be_needed_never_breaks_an_order_that_worked() -> Non
     )
 
 
-def test_a_patch_above_its_class_is_applied_after_it() -> None:
+def test_applies_early_patch_after_its_class() -> None:
     answer = built(
         "def g(self): return 1\nC.g = g\n---\nclass C: pass\n---\ndef f(): return C().g()"
     )
     assert run(answer.source)["f"]() == 1
 
 
-def test_notes_name_the_chosen_definition_and_helpers_below_it() -> None:
+def test_notes_name_chosen_definition_and_helpers() -> None:
     answer = built(
         "def f(): return 1\n---\ndef f(): return 2\n---\n"
         "def f(): return h()\n---\ndef h(): return 3"
@@ -493,7 +493,7 @@ def test_notes_name_the_chosen_definition_and_helpers_below_it() -> None:
     assert run(answer.source)["f"]() == 3
 
 
-def test_notes_a_broken_cell_that_the_answer_does_not_need() -> None:
+def test_notes_unneeded_broken_cell() -> None:
     answer = built("def f(): return 1\n---\nx = 1\ny = (\nz = = 2")
     assert answer.notes == ("cell 2 cannot be parsed (line 3): skipped",) or answer.notes == (
         "cell 2 cannot be parsed (line 2): skipped",
@@ -505,7 +505,7 @@ def test_notes_a_skipped_top_level_await() -> None:
     assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
 
-def test_notes_a_name_that_no_cell_binds() -> None:
+def test_notes_unbound_name() -> None:
     assert built("def f(): return chnk(1)").notes == (
         "no cell defines `chnk`, which `f` uses (cell 1)",
     )
@@ -521,7 +521,7 @@ def test_notes_a_name_that_no_cell_binds() -> None:
         "from __future__ import (\n    division,\n    annotations,\n)\n---\n",
     ],
 )
-def test_an_annotation_that_is_not_evaluated_may_name_anything(future: str) -> None:
+def test_unevaluated_annotation_permits_any_name(future: str) -> None:
     body = "def f(x: Bar, *y: a.B) -> list[Bar]:\n    z: Bar = 1\n    return z"
     assert built(future + body).notes == ()
     assert run(built(future + body).source)["f"](0) == 1
@@ -533,14 +533,14 @@ def test_an_annotation_that_is_not_evaluated_may_name_anything(future: str) -> N
     assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
 
 
-def test_notes_a_helper_whose_cell_was_deleted() -> None:
+def test_notes_deleted_helper() -> None:
     answer = built("def h(): return 1\ndef f(): return h()\n---\nx = 1\ndel x, h")
     assert answer.notes == ("cell 2 deletes `h`, which the answer uses",)
     with pytest.raises(NameError):
         run(answer.source)["f"]()
 
 
-def test_a_copied_stub_below_does_not_undo_an_answer() -> None:
+def test_copied_stub_keeps_earlier_answer() -> None:
     stub = 'def f():\n    """Doc."""\n    raise NotImplementedError("Exercise 1.1: write it")'
     answer = built(f"def f(): return 1\n---\n{stub}")
     assert run(answer.source)["f"]() == 1
@@ -550,7 +550,7 @@ def test_a_copied_stub_below_does_not_undo_an_answer() -> None:
 # --- form -----------------------------------------------------------------------------------------
 
 
-def test_maps_each_line_back_to_its_cell() -> None:
+def test_maps_lines_to_their_cells() -> None:
     answer = built(
         """
         import math
@@ -600,7 +600,7 @@ def test_normalize_ignores_only_comments_and_layout() -> None:
     assert ast.parse(normalize(only_doc))
 
 
-def test_splits_lines_at_windows_line_ends_and_form_feeds() -> None:
+def test_splits_lines_at_crlf_and_formfeeds() -> None:
     answer = build_answer(["x = 1\r\ny = 2\r\n", "def f():\r\n    return y\r\n"], "f")
     assert isinstance(answer, Answer)
     assert run(answer.source)["f"]() == 2
@@ -609,7 +609,7 @@ def test_splits_lines_at_windows_line_ends_and_form_feeds() -> None:
     assert run(answer.source)["f"]() == ("\u2028", 2)
 
 
-def test_names_are_compared_as_python_compares_them() -> None:
+def test_compares_names_after_unicode_normalization() -> None:
     # The name contains the ligature fi
     answer = build_answer(["\ufb01ne = 1", "def f(): return fine"], "f")
     assert isinstance(answer, Answer)

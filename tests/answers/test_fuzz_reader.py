@@ -167,13 +167,13 @@ def fuzz_code(sources: list[str]) -> None:
 @QUICK
 @given(st.binary(max_size=200))
 @example(b"\xef\xbb\xbf")
-def test_reports_random_bytes_as_unreadable_or_reads_them(content: bytes) -> None:
+def test_random_bytes_raise_only_unreadable_notebook(content: bytes) -> None:
     fuzz_bytes(content)
 
 
 @QUICK
 @given(values)
-def test_reports_random_json_as_unreadable_or_reads_it(value: Any) -> None:
+def test_random_json_raises_only_unreadable_notebook(value: Any) -> None:
     fuzz_json(value)
 
 
@@ -185,11 +185,11 @@ def test_reads_or_reports_damaged_notebooks(sources: list[str], seed: int) -> No
 
 @settings(QUICK, max_examples=300)
 @given(cells)
-def test_builds_answers_from_random_code_without_a_crash(sources: list[str]) -> None:
+def test_builds_random_code_without_crash(sources: list[str]) -> None:
     fuzz_code(sources)
 
 
-def test_reads_random_notebooks_in_the_child_without_a_crash(tmp_path: Path) -> None:
+def test_child_reads_random_notebooks_without_crash(tmp_path: Path) -> None:
     source = random.Random(0)
     for seed in range(3):
         path = tmp_path / f"{seed}.ipynb"

@@ -69,14 +69,14 @@ def test_the_last_run_definition_wins(kernel: Kernel) -> None:
     assert kernel.answer("f")() == 1 == kernel.get("f")()
 
 
-def test_running_a_cell_again_is_no_repair(kernel: Kernel) -> None:
+def test_rerunning_cell_adds_no_repair(kernel: Kernel) -> None:
     kernel.run("def f(): return 1", "def f(): return 1", "def f( return 2", "def f(): return 3")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Answer)
     assert (found.notes, found.origins[0].cell) == ((), 4)
 
 
-def test_a_stub_run_last_is_what_counts(kernel: Kernel) -> None:
+def test_last_run_stub_replaces_answer(kernel: Kernel) -> None:
     kernel.run("def f(): return 1", "def f():\n    raise NotImplementedError('Exercise 1.1')")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)
@@ -84,7 +84,7 @@ def test_a_stub_run_last_is_what_counts(kernel: Kernel) -> None:
     assert "cell [2], line 2" in found.message
 
 
-def test_finds_the_source_of_classes_lambdas_partials_and_wrapped_functions(kernel: Kernel) -> None:
+def test_finds_sources_of_all_callable_kinds(kernel: Kernel) -> None:
     kernel.run(
         "import functools, contextlib",
         "class C:\n    n = 1",
@@ -114,7 +114,7 @@ def test_an_alias_leads_to_the_definition(kernel: Kernel) -> None:
     assert kernel.answer(kernel.get("mine"), "f")() == 1
 
 
-def test_an_object_from_a_file_is_reported(kernel: Kernel, tmp_path: Path) -> None:
+def test_reports_object_imported_from_file(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "mysolution.py").write_text("def f(): return 1\nclass C: pass\n")
     kernel.run(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})",
@@ -131,7 +131,7 @@ def test_an_object_from_a_file_is_reported(kernel: Kernel, tmp_path: Path) -> No
     assert found.kind == "unresolved"
 
 
-def test_a_function_from_a_run_file_is_reported(kernel: Kernel, tmp_path: Path) -> None:
+def test_reports_function_from_run_file(kernel: Kernel, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("def f(): return 1\n")
     kernel.run(f"%run {tmp_path / 'script.py'}")
     found = answer_from_history(kernel.get("f"), kernel.typed)
@@ -140,9 +140,7 @@ def test_a_function_from_a_run_file_is_reported(kernel: Kernel, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["def f(): return 1\n", "class f:\n    def g(self): pass\n"])
-def test_a_run_file_that_rebinds_a_name_of_a_cell_is_reported(
-    kernel: Kernel, tmp_path: Path, text: str
-) -> None:
+def test_reports_run_file_rebinding_cell_name(kernel: Kernel, tmp_path: Path, text: str) -> None:
     (tmp_path / "script.py").write_text(text)
     kernel.run("def f(): return 2", f"%run {tmp_path / 'script.py'}")
     found = answer_from_history(kernel.get("f"), kernel.typed)
@@ -151,26 +149,26 @@ def test_a_run_file_that_rebinds_a_name_of_a_cell_is_reported(
 
 
 @pytest.mark.parametrize("target", [3, None, [], functools.partial(print), len, print, object()])
-def test_reports_objects_that_are_not_answers(target: object) -> None:
+def test_reports_non_answer_objects(target: object) -> None:
     found = answer_from_history(target, ["", "x = 1"])
     assert isinstance(found, Problem)
     assert found.kind == "unresolved"
 
 
-def test_a_name_never_typed_is_not_attempted() -> None:
+def test_untyped_name_counts_as_unattempted() -> None:
     found = answer_from_history("f", ["", "x = 1"])
     assert isinstance(found, Problem)
     assert found.kind in NO_ATTEMPT
 
 
-def test_names_the_variable_with_an_external_value_and_its_cell(kernel: Kernel) -> None:
+def test_names_external_variable_and_cell(kernel: Kernel) -> None:
     kernel.run("x = input", "y = open(__file__) if 0 else 1", "def f(): return y")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)
     assert "`y`" in found.message and "cell [2]" in found.message
 
 
-def test_strips_magics_as_typed_and_as_stored_in_the_history(kernel: Kernel) -> None:
+def test_strips_typed_and_stored_magics(kernel: Kernel) -> None:
     kernel.run(
         "%%time\nK = 4",
         "%time L = 5\nfiles = !echo one",
@@ -187,13 +185,13 @@ def test_strips_magics_as_typed_and_as_stored_in_the_history(kernel: Kernel) -> 
         assert isinstance(files, Problem) and files.kind == "unresolved"
 
 
-def test_builds_the_same_answer_from_history_and_notebook() -> None:
+def test_history_and_notebook_build_same_answer() -> None:
     cells = ["import math", "K = 2", "def h(): return K", "def f(): return math.pi * h()"]
     from_file, from_kernel = build_answer(cells, "f"), answer_from_history("f", cells)
     assert isinstance(from_file, Answer) and isinstance(from_kernel, Answer)
     assert (from_file.source, from_file.origins) == (from_kernel.source, from_kernel.origins)
 
 
-def test_does_not_parse_cells_that_the_answer_does_not_need() -> None:
+def test_skips_parsing_of_unneeded_cells() -> None:
     history = ["def f(): return 1", "x = " + "-" * 200_000 + "1"]
     assert isinstance(answer_from_history("f", history), Answer)

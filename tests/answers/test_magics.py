@@ -79,14 +79,14 @@ def test_python_is_left_as_it_is(source: str) -> None:
         ("!a\\", "pass"),
     ],
 )
-def test_replaces_magics_and_shell_lines_by_python(source: str, becomes: str) -> None:
+def test_replaces_magics_and_shell_lines(source: str, becomes: str) -> None:
     assert strip_magics(source) == becomes
 
 
 @pytest.mark.parametrize(
     "source", [*PYTHON, "%matplotlib inline\nx = 1", "x = !ls\ny = 2", "%%ranks 2\nz = 1"]
 )
-def test_the_rest_is_python_wherever_ipython_accepts_the_cell(source: str) -> None:
+def test_stripped_ipython_cells_parse_as_python(source: str) -> None:
     for cell in (source, source + "\n!ls\n%who\nprint?\n"):
         ast.parse(TransformerManager().transform_cell(cell))
         ast.parse(strip_magics(cell))
@@ -124,6 +124,6 @@ def test_lines_keep_their_numbers() -> None:
         "% \n",
     ],
 )
-def test_no_text_takes_more_than_linear_time(piece: str) -> None:
+def test_stripping_magics_takes_linear_time(piece: str) -> None:
     # Quadratic time on a megabyte would exceed the test's time limit by far.
     strip_magics(piece * (1_000_000 // len(piece)) + "?")

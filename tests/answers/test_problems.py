@@ -47,7 +47,7 @@ STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
         "def f(): return 1\ndel f",
     ],
 )
-def test_reports_a_stub_or_a_missing_answer_as_not_attempted(text: str) -> None:
+def test_reports_stub_or_absence_as_unattempted(text: str) -> None:
     assert problem(text).kind in NO_ATTEMPT
 
 
@@ -66,11 +66,11 @@ def test_the_message_points_at_the_stub() -> None:
         f"def f(x):\n    if x < 0:\n        {STUB}\n    return x",
     ],
 )
-def test_accepts_a_function_that_may_raise_not_implemented(text: str) -> None:
+def test_accepts_conditional_not_implemented_error(text: str) -> None:
     assert is_answer(text)
 
 
-def test_a_misspelt_name_is_named_with_its_cell() -> None:
+def test_names_misspelt_answer_and_cell() -> None:
     found = problem("x = 1\n---\ndef my_slce(x):\n    return x", "my_slice")
     assert found.message == (
         "no cell defines `my_slice`. Did you mean `my_slce` (cell 2)? Rename it to `my_slice`."
@@ -81,7 +81,7 @@ def test_a_misspelt_name_is_named_with_its_cell() -> None:
     )
 
 
-def test_the_answer_to_a_different_exercise_is_no_misspelling() -> None:
+def test_other_exercise_name_suggests_no_misspelling() -> None:
     found = build_answer(
         ["def ring_all_gather(): pass"], "ring_all_reduce", others=["ring_all_gather"]
     )
@@ -91,13 +91,13 @@ def test_the_answer_to_a_different_exercise_is_no_misspelling() -> None:
 # --- syntax errors --------------------------------------------------------------------------------
 
 
-def test_reports_the_syntax_error_of_the_cell_that_defines_the_answer() -> None:
+def test_reports_syntax_error_of_answer_cell() -> None:
     found = problem("x = 1\n---\nimport math\ndef f():\n    return 1 +\n")
     assert found.kind == "syntax_error"
     assert "cell 2, line 3" in found.message
 
 
-def test_a_broken_attempt_below_the_stub_is_what_counts() -> None:
+def test_broken_attempt_outweighs_stub_above() -> None:
     assert problem(f"def f():\n    {STUB}\n---\ndef f(:\n    pass").kind == "syntax_error"
 
 
@@ -113,17 +113,17 @@ def test_a_broken_attempt_below_the_stub_is_what_counts() -> None:
     ],
 )
 @pytest.mark.parametrize("before", ["", f"def f():\n    {STUB}\n---\n"])
-def test_an_invisible_character_is_named_as_the_reason(before: str, text: str) -> None:
+def test_names_invisible_character_as_cause(before: str, text: str) -> None:
     found = problem(before + text)
     assert found.kind == "syntax_error" and "type that line again" in found.message
     assert f"cell {2 if before else 1}" in found.message
 
 
-def test_reports_the_syntax_error_of_an_assigned_answer() -> None:
+def test_reports_syntax_error_of_assigned_answer() -> None:
     assert problem("f = lambda x: (").kind == "syntax_error"
 
 
-def test_a_broken_cell_that_only_uses_the_answer_is_no_syntax_error_of_it() -> None:
+def test_broken_call_cell_leaves_answer_undefined() -> None:
     assert problem("x = f(").kind == "not_defined"
 
 
@@ -136,15 +136,13 @@ def test_a_broken_cell_that_only_uses_the_answer_is_no_syntax_error_of_it() -> N
         ("def f():\n    break", 2),
     ],
 )
-def test_errors_that_only_the_compiler_finds_are_reported_with_their_line(
-    body: str, line: int
-) -> None:
+def test_reports_compiler_only_errors_with_line(body: str, line: int) -> None:
     found = problem(f"import math\n---\n{body}")
     assert found.kind == "syntax_error"
     assert f"cell 2, line {line}" in found.message
 
 
-def test_absurd_depth_is_a_problem_not_a_crash() -> None:
+def test_extreme_nesting_reports_problem() -> None:
     for deep in (
         "-" * 100_000 + "1",
         "(" * 5_000 + ")" * 5_000,
@@ -201,7 +199,7 @@ HEAD = "from helpers import launch, check, span\nimport torch, numpy as np, subp
         "del_me = 1\nx = lambda n=launch(print): n",
     ],
 )
-def test_names_a_variable_whose_value_comes_from_outside_the_cells(made_by: str) -> None:
+def test_names_variable_with_external_value(made_by: str) -> None:
     found = problem(f"{HEAD}{made_by}\n---\ndef f():\n    return x")
     assert found.kind == "unresolved"
     assert "`x`" in found.message
@@ -209,7 +207,7 @@ def test_names_a_variable_whose_value_comes_from_outside_the_cells(made_by: str)
     assert "`f` uses `x`" in found.message
 
 
-def test_names_every_call_between_the_answer_and_an_external_value() -> None:
+def test_names_call_chain_to_external_value() -> None:
     text = (
         HEAD
         + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
@@ -221,7 +219,7 @@ def test_names_every_call_between_the_answer_and_an_external_value() -> None:
     )
 
 
-def test_it_is_named_when_a_helper_a_default_or_a_partial_uses_it() -> None:
+def test_names_external_value_used_indirectly() -> None:
     made = f"{HEAD}x = launch(print)\n---\n"
     assert "`h` uses `x`" in problem(made + "def h(): return x\ndef f(): return h()").message
     assert "`f` uses `x`" in problem(made + "def f(n=x): return n").message
@@ -241,11 +239,11 @@ def test_it_is_named_when_a_helper_a_default_or_a_partial_uses_it() -> None:
         "    except (ImportError, NameError):\n        return False\nx = in_notebook()",
     ],
 )
-def test_a_test_for_the_kernel_runs_in_ranks(test: str) -> None:
+def test_accepts_guarded_kernel_check(test: str) -> None:
     assert is_answer(f"{test}\n---\ndef f():\n    return x")
 
 
-def test_a_test_that_does_not_expect_a_missing_kernel_is_named() -> None:
+def test_reports_unguarded_kernel_check() -> None:
     test = "try:\n    x = get_ipython().user_ns\nexcept ValueError:\n    x = 0"
     assert problem(f"{test}\n---\ndef f():\n    return x").kind == "unresolved"
 
@@ -258,7 +256,7 @@ def test_ipythons_history_variables_are_unresolved(name: str) -> None:
     assert is_answer(f"def f():\n    for {name} in []: pass\n    return {name}")
 
 
-def test_rejects_an_answer_that_is_not_defined_in_a_cell() -> None:
+def test_rejects_answer_defined_outside_cells() -> None:
     assert problem(HEAD + "f = launch(print)").kind == "unresolved"
     assert "imported in cell 1" in problem("from solutions import f").message
     assert problem("import f").kind == "unresolved"
@@ -283,14 +281,14 @@ def test_rejects_an_answer_that_is_not_defined_in_a_cell() -> None:
         "x = torch.ones(4)\nx.requires_grad_()\n---\ndef f(): return x",
     ],
 )
-def test_keeps_what_a_rank_can_do_by_itself(text: str) -> None:
+def test_keeps_code_runnable_by_rank_alone(text: str) -> None:
     assert is_answer(HEAD + text)
 
 
 # --- too large ------------------------------------------------------------------------------------
 
 
-def test_rejects_an_answer_that_is_too_large() -> None:
+def test_rejects_too_large_answer() -> None:
     data = "x = [" + "1234567, " * 30_000 + "]"
     found = problem(f"{data}\n---\ndef f(): return x")
     assert found.kind == "too_large"

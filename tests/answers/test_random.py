@@ -118,7 +118,7 @@ def compare(seed: int) -> bool:
     return True
 
 
-def test_behaves_as_the_kernel_for_random_programs() -> None:
+def test_random_programs_behave_as_in_kernel() -> None:
     compared = sum(compare(seed) for seed in range(400))
     assert compared > 200
 

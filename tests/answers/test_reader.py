@@ -54,7 +54,7 @@ def test_reads_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
     assert notebook.repairs == ()
 
 
-def test_reads_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
+def test_reads_colab_and_vscode_notebooks(tmp_path: Path) -> None:
     colab = {"colab": {"provenance": []}, "kernelspec": {"name": "python3", "display_name": "P"}}
     cell = code(["#@title f\n", "%%capture\n"], metadata={"id": "Xy", "cellView": "form"})
     other = code("f = 1", metadata={"vscode": {"languageId": "python"}})
@@ -63,7 +63,7 @@ def test_reads_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
     assert (len(notebook.cells), notebook.repairs) == (2, ())
 
 
-def test_reads_notebooks_without_metadata_or_ids_and_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_reads_notebook_with_bom_without_metadata(tmp_path: Path) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"cells": [code("x = 1")]}).encode())
     assert read_notebook(path).cells[0].code == "x = 1"
@@ -161,9 +161,7 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b" " * MAX_FILE_BYTES + b"{}", "larger than 20 MB"),
     ],
 )
-def test_describes_an_unreadable_file_in_one_line(
-    tmp_path: Path, content: bytes, says: str
-) -> None:
+def test_unreadable_file_message_fits_one_line(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_bytes(content)
     with pytest.raises(UnreadableNotebook) as caught:
@@ -173,7 +171,7 @@ def test_describes_an_unreadable_file_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_rejects_what_is_not_a_regular_file(tmp_path: Path) -> None:
+def test_rejects_non_regular_files(tmp_path: Path) -> None:
     target = save(tmp_path, code("x = 1"))
     (tmp_path / "link").symlink_to(target)
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
@@ -206,7 +204,7 @@ def test_reports_a_file_without_read_permission(tmp_path: Path) -> None:
         read_notebook(path)
 
 
-def test_a_name_with_a_newline_still_gives_one_line(tmp_path: Path) -> None:
+def test_filename_newline_keeps_one_line_message(tmp_path: Path) -> None:
     with pytest.raises(UnreadableNotebook) as caught:
         read_notebook(tmp_path / "a\nb")
     assert str(caught.value).startswith("a?b does not exist")
@@ -241,9 +239,7 @@ def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "named"), [("markdown", "a Markdown cell"), ("raw", "a raw cell")]
 )
-def test_an_answer_in_a_cell_that_is_not_code_is_named_with_the_cell(
-    tmp_path: Path, kind: str, named: str
-) -> None:
+def test_names_non_code_cell_with_answer(tmp_path: Path, kind: str, named: str) -> None:
     hidden = {"cell_type": kind, "metadata": {}, "source": ["def f():\n", "    return 1"]}
     found = read_answers(save(tmp_path, code("import math"), hidden), ["f", "g"])
     assert isinstance(found["f"], Problem) and isinstance(found["g"], Problem)
@@ -257,7 +253,7 @@ def test_an_answer_in_a_cell_that_is_not_code_is_named_with_the_cell(
 @pytest.mark.parametrize(
     ("version", "is_newer"), [("3.99.1", True), ("3.8.2", False), ("x" * 999, False), (3, False)]
 )
-def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
+def test_names_newer_python_from_file_metadata(
     tmp_path: Path, version: object, is_newer: bool
 ) -> None:
     data = {
@@ -276,12 +272,12 @@ def test_syntax_of_a_newer_python_is_named_by_the_version_in_the_file(
     assert (here.casefold() in found.message.casefold()) is (version != "3.8.2")
 
 
-def test_unreadable_files_are_reported_through_the_child(tmp_path: Path) -> None:
+def test_child_reports_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(UnreadableNotebook, match=r"nb\.ipynb does not exist"):
         read_answers(tmp_path / "nb.ipynb", ["f"])
 
 
-def test_the_callers_folder_cannot_stand_in_for_python_modules(
+def test_working_folder_never_shadows_python_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit(3)")
@@ -307,9 +303,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("title", HOSTILE)
-def test_a_hostile_cell_costs_itself_or_the_notebook_but_not_the_caller(
-    tmp_path: Path, title: str
-) -> None:
+def test_hostile_cell_spares_caller(tmp_path: Path, title: str) -> None:
     hostile = HOSTILE[title] + "\ndef g(): return x\n"
     path = save(tmp_path, code(hostile), code("def f(): return 1"))
     try:
@@ -330,7 +324,7 @@ def test_the_deadline_ends_the_child(tmp_path: Path) -> None:
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
 
 
-def test_a_notebook_full_of_code_ends_at_the_deadline_or_the_memory_cap(tmp_path: Path) -> None:
+def test_deadline_or_memory_cap_ends_reading(tmp_path: Path) -> None:
     path = save(tmp_path, *[code("x = [1, 2]\n" * 80_000)] * 19, code("def f(): return x"))
     with pytest.raises(UnreadableNotebook, match="could not be read|more memory"):
         read_answers(path, ["f"], timeout_s=2)

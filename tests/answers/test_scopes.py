@@ -97,12 +97,12 @@ def compare(source: str, file: str) -> int:
     return count
 
 
-def test_finds_every_way_to_bind_a_name() -> None:
+def test_finds_every_binding_form() -> None:
     assert compare(ODD, "odd") == 4
 
 
 @pytest.mark.parametrize("chosen", CHOSEN)
-def test_finds_the_same_names_as_python_in_library_code(chosen: str) -> None:
+def test_finds_same_library_names_as_python(chosen: str) -> None:
     root = STDLIB / chosen
     if not root.exists():
         pytest.skip(f"this Python came without {chosen}")

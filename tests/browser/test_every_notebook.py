@@ -23,7 +23,7 @@ STUCK = ("Error displaying widget", "Loading widget", "Click to show javascript 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", SOLVED)
-def test_it_runs_whole_without_an_error_in_the_page(
+def test_notebook_runs_without_page_errors(
     name: str, page: Page, errors: list[str], lab: Lab, work: Path, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]

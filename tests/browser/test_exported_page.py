@@ -83,7 +83,7 @@ PRINTED = """page => [...page.querySelectorAll(".rr-page")].map(part => {
 
 
 @pytest.mark.timeout(120)
-def test_on_paper_a_run_is_its_finished_picture(playwright: Playwright, tmp_path: Path) -> None:
+def test_printed_run_shows_finished_picture(playwright: Playwright, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
@@ -99,7 +99,7 @@ def test_on_paper_a_run_is_its_finished_picture(playwright: Playwright, tmp_path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_quizzes_and_hints_leave_their_text_in_an_exported_page(
+def test_exported_page_keeps_quizzes_and_hints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run the command itself, because its settings are those that the course writes into its environment."""

@@ -55,7 +55,7 @@ def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_lanes_and_sentence_fit_at_200_percent(page: Page, notebook: NotebookPage) -> None:
+def test_lanes_and_sentence_fit_doubled_zoom(page: Page, notebook: NotebookPage) -> None:
     notebook.resize(683, 384)
     page.keyboard.press("Control+b")  # View, Appearance, Show Left Sidebar
     first = notebook.code_cells.first

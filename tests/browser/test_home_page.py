@@ -97,9 +97,7 @@ def test_the_map_requires_sign_in(lab: Lab) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(120)
-def test_an_exported_map_makes_no_requests_and_logs_nothing(
-    playwright: Playwright, work: Path, tmp_path: Path
-) -> None:
+def test_exported_map_makes_no_requests(playwright: Playwright, work: Path, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")

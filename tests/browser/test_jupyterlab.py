@@ -78,7 +78,7 @@ CUT = """player => [...player.querySelectorAll("*")]
 
 @pytest.mark.extended
 @pytest.mark.timeout(300)
-def test_runs_all_cells_stops_a_launch_and_continues(
+def test_notebook_continues_after_stopped_launch(
     page: Page, lab: Lab, work: Path, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / NAME)["cells"] if c["cell_type"] == "code"]

@@ -136,7 +136,7 @@ def test_half_a_page_stays_readable(
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_saves_an_answer_that_passes(
+def test_saves_passing_answer(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     path = work / name

@@ -37,7 +37,7 @@ def page(playwright: Playwright) -> Iterator[Page]:
         yield chromium.new_page()
 
 
-def test_the_front_page_opens_with_a_run_that_plays(pages: Path, page: Page) -> None:
+def test_front_page_plays_its_first_run(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     page.get_by_role("button", name="Play").first.click()
     expect(page.locator(".rr-count").first).to_have_text(re.compile(r"^[1-5] / "))
@@ -85,9 +85,7 @@ def test_every_notebook_has_a_description() -> None:
         assert 40 < len(words) < 300 and not re.search(r"[`*:]$|\*\*|```|\]\(", words), path.name
 
 
-def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
-    pages: Path, page: Page
-) -> None:
+def test_links_connect_front_page_and_notebooks(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     page.get_by_role("link", name="02 ·").click()
     assert page.url.endswith("02_blocking_p2p.html")
@@ -97,9 +95,7 @@ def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
 
 
 @pytest.mark.extended
-def test_the_landing_page_plays_what_goes_wrong_before_anything_is_installed(
-    tmp_path: Path, page: Page
-) -> None:
+def test_landing_page_plays_failure_without_installation(tmp_path: Path, page: Page) -> None:
     # use a separate process, because a client of a kernel keeps descriptors open
     program = (
         "import sys; from pathlib import Path; from helpers.course.site import build_site; "

@@ -42,7 +42,7 @@ def test_sees_paths_without_return(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALWAYS_RETURNS)
-def test_sees_functions_that_return(name: str) -> None:
+def test_recognizes_always_returning_functions(name: str) -> None:
     assert not may_return_nothing(ALWAYS_RETURNS[name])
 
 

@@ -25,7 +25,7 @@ CELLS = [
 ]
 
 
-def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
+def test_answer_source_includes_used_helpers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -47,7 +47,7 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     assert link in verdict_html(result)
 
 
-def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_check_requires_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
     result = check("my_slice", where="machines")  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_the_result_has_the_arguments_of_the_failed_case(
+def test_result_exposes_arguments_of_failed_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -75,7 +75,7 @@ TRIPLED = IMPORTS + RIGHT.replace("dist.send(ball, dst=0)", "dist.send(ball * 3,
 
 
 @pytest.mark.parametrize("live", ["0", "1"])
-def test_the_run_of_a_failed_case_has_the_values_of_tensors_for_the_player(
+def test_failed_case_run_has_tensor_values(
     live: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -98,7 +98,7 @@ def test_the_run_of_a_failed_case_has_the_values_of_tensors_for_the_player(
         ("open('words.txt')\n", "words.txt", "a check starts in an empty folder"),
     ],
 )
-def test_files_next_to_the_notebook_are_missing_in_each_kind_of_check(
+def test_every_check_kind_hides_neighboring_files(
     cell: str, file: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
@@ -119,7 +119,7 @@ def test_files_next_to_the_notebook_are_missing_in_each_kind_of_check(
     assert Path.cwd() == tmp_path
 
 
-def test_an_answer_may_read_its_own_source_and_compile() -> None:
+def test_answer_can_read_and_compile_source() -> None:
     source = (
         "import inspect, torch\n"
         "@torch.jit.script\n"
@@ -141,7 +141,7 @@ def test_an_answer_may_read_its_own_source_and_compile() -> None:
     assert result.passed, verdict_text(result)
 
 
-def test_advice_that_is_true_of_one_case_only_is_not_given() -> None:
+def test_withholds_advice_true_of_one_case() -> None:
     # In a case with large float64 numbers, a missing 1 is as small as a rounding error of float32.
     answer = (
         "import torch.distributed as dist\n"

@@ -77,7 +77,7 @@ def test_describes_how_values_differ(right: Any, got: Any, says: str) -> None:
     assert says in difference(right, got)
 
 
-def test_whole_numbers_are_exact_beyond_what_floats_hold() -> None:
+def test_compares_integers_exactly_beyond_floats() -> None:
     assert not same(2**53 + 1, 2**53, 0)
     assert not same(2**53 + 1, float(2**53), 0)
 
@@ -86,7 +86,7 @@ def test_zero_tolerance_requires_the_same_bits() -> None:
     assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
 
 
-def test_rounding_is_measured_against_the_scale_of_what_is_summed() -> None:
+def test_rounding_tolerance_follows_scale_of_summands() -> None:
     near_zero = torch.tensor([1e-6])
     assert not same(torch.zeros(1), near_zero)
     assert same(torch.zeros(1), near_zero, scale=10.0)
@@ -110,5 +110,5 @@ def test_a_numpy_number_is_a_number() -> None:
     ],
     ids=str,
 )
-def test_compares_types_and_keys_with_an_example(example: Any, got: Any, fits: bool) -> None:
+def test_compares_types_and_keys_with_example(example: Any, got: Any, fits: bool) -> None:
     assert (kind_problem(example, got) == "") is fits

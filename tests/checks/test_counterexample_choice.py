@@ -37,7 +37,7 @@ def case(*given: Any, **more: Any) -> Case:
     return Case("a case", [(x,) for x in given], None, **more)
 
 
-def test_a_degenerate_case_is_harder_to_read_than_a_larger_one() -> None:
+def test_degenerate_case_ranks_as_less_readable() -> None:
     plain = case(torch.arange(6.0), torch.arange(6.0) + 1)
     one, empty = case(torch.ones(1), torch.zeros(1)), case(torch.ones(0), torch.ones(2))
     zero, equal = case(torch.zeros(2), torch.zeros(2)), case(torch.ones(2), torch.ones(2))
@@ -67,12 +67,12 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 """
 
 
-def test_blocks_of_one_element_are_not_shown_if_larger_ones_fail_too() -> None:
+def test_prefers_larger_blocks_to_single_elements() -> None:
     label = shown_case(check_source("transpose_blocks", NOT_TRANSPOSED)).label
     assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
 
 
-def test_confused_rows_and_columns_are_shown_on_a_non_square_grid() -> None:
+def test_shows_swapped_axes_on_nonsquare_grid() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     verdict = shown_case(result)
     assert "2 x 3" in verdict.label or "3 x 2" in verdict.label
@@ -80,7 +80,7 @@ def test_confused_rows_and_columns_are_shown_on_a_non_square_grid() -> None:
     assert any(case.passed and "2 x 2" in case.label for case in result.cases)
 
 
-def test_the_other_cases_stay_the_cases_of_the_draw() -> None:
+def test_keeps_unchanged_cases() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     exercise = get("row_and_column_groups")
     drawn = [label_of(exercise, case) for case in exercise.draw()]
@@ -111,21 +111,21 @@ def step_breakdown(spans, steps):
 """
 
 
-def test_a_case_with_few_spans_at_whole_milliseconds_is_found() -> None:
+def test_finds_short_whole_millisecond_case() -> None:
     result = check_source("step_breakdown", UNTIL_THE_NEXT)
     spans, steps = result.given
     assert len(spans) <= 6 and len(steps) <= 2
     assert all(float(time).is_integer() for _, *times in spans for time in times)
 
 
-def test_a_result_that_is_not_shown_runs_no_smaller_case() -> None:
+def test_hidden_result_skips_smaller_case_search() -> None:
     exercise = get("step_breakdown")
     answer = Answer(exercise.name, UNTIL_THE_NEXT, ())
     result = grade(exercise, answer, str, matches={})
     assert {shown_case(result).label} <= {case.label for case in exercise.draw()}
 
 
-def test_one_case_that_passes_with_small_numbers_does_not_blame_the_numbers() -> None:
+def test_single_small_pass_never_blames_numbers() -> None:
     # each rank sends on its own chunk instead of the sum
     own = """
 def pipeline_sum(rank, world_size, x, chunk):
@@ -176,7 +176,7 @@ def sums(draw: Draw) -> Case:
     )
 
 
-def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_shown() -> None:
+def test_shown_case_provides_named_arguments() -> None:
     exercise = Exercise(sums, kind=Kind.LOCAL, sizes=(1,), name="f")
     source = "def f(numbers, most):\n    return sum(numbers) + 1\n"
     result = grade(exercise, Answer("f", source, ()), str)
@@ -187,7 +187,7 @@ def test_arguments_have_names_and_the_given_ones_are_those_of_the_case_that_is_s
     assert verdict.rows[0].given == f"numbers={numbers}, most=1000"
 
 
-def test_a_judge_is_never_shown_as_the_expected_value() -> None:
+def test_expected_value_never_shows_judge() -> None:
     result = check_source("quantize_with_memory", "def quantize_with_memory(x, memory, block): ...")
     assert {row.expected for row in shown_case(result).rows} == {""}
     assert "function" not in verdict_text(result)

@@ -21,7 +21,7 @@ def test_draws_depend_on_the_secret_only() -> None:
     assert draw_lists("one") != draw_lists("two")
 
 
-def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
+def test_draws_mostly_small_worlds() -> None:
     large = set()
     for seed in range(40):
         sizes = draw_world_sizes(SIZES, 24, random.Random(seed))
@@ -33,7 +33,7 @@ def test_draws_small_worlds_often_and_large_ones_sometimes() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2,), (1,), (2, 4), (2, 4, 8), (3, 5, 6, 7, 8)])
-def test_only_sizes_that_are_allowed_are_drawn(sizes: tuple[int, ...]) -> None:
+def test_draws_only_allowed_world_sizes(sizes: tuple[int, ...]) -> None:
     draw_lists = draw_world_sizes(sizes, 24, random.Random(1))
     assert len(draw_lists) == 24 and set(draw_lists) <= set(sizes)
 
@@ -54,18 +54,18 @@ def test_two_lines_deal_independently() -> None:
     assert {type(draw.of(0, 1)) for draw in draws} == {int}
 
 
-def test_random_options_are_dealt_as_evenly_as_constant_ones() -> None:
+def test_deals_random_and_constant_options_evenly() -> None:
     draw_lists = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
     assert draw_lists.count(-1) == 12
 
 
-def test_every_root_of_a_small_world_is_dealt() -> None:
+def test_deals_every_root_of_small_world() -> None:
     draws = plan_draws((3,), 24, "a secret")
     assert Counter(draw.rank() for draw in draws) == {0: 8, 1: 8, 2: 8}
     assert any(draw.rank() == draw.rank() for draw in draws)
 
 
-def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
+def test_lengths_include_indivisible_and_short_ones() -> None:
     lengths = {draw.length() for draw in plan_draws((4,), 24, "a secret")}
     each = {-(-length // 4) for length in lengths}
     assert any(length % 4 == 0 for length in lengths) and any(length % 4 for length in lengths)
@@ -73,7 +73,7 @@ def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
-def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None:
+def test_drawn_values_reveal_dtype_conversion(dtype: torch.dtype) -> None:
     narrow = {torch.float64: torch.float32, torch.float32: torch.float16}.get(dtype)
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
     draw_lists = [draw.tensor((40,), dtype) for draw in plan_draws((2,), 24, "a secret")]
@@ -87,14 +87,14 @@ def test_values_reveal_a_conversion_to_another_dtype(dtype: torch.dtype) -> None
         assert dtype is torch.uint8 or (x < 0).any()
 
 
-def test_shapes_have_no_to_three_dimensions_and_may_be_empty() -> None:
+def test_shapes_span_zero_to_three_dimensions() -> None:
     shapes = [draw.shape() for draw in plan_draws((2,), 200, "a secret")]
     assert {len(shape) for shape in shapes} == {0, 1, 2, 3}
     assert any(0 in shape for shape in shapes)
     assert not any(0 in draw.shape(least=1) for draw in plan_draws((2,), 200, "a secret"))
 
 
-def test_another_memory_order_holds_the_same_values() -> None:
+def test_changed_memory_order_preserves_values() -> None:
     contiguous = []
     for draw in plan_draws((2,), 24, "a secret"):
         x = draw.tensor((3, 4), torch.float32)
@@ -104,7 +104,7 @@ def test_another_memory_order_holds_the_same_values() -> None:
     assert any(contiguous) and not all(contiguous)
 
 
-def test_ranks_of_one_world_differ_and_are_of_one_scale() -> None:
+def test_rank_values_differ_within_one_scale() -> None:
     draw = Draw(random.Random(5), 4)
     mine = draw.tensors((6,), torch.float64)
     assert len({tuple(x.tolist()) for x in mine}) == 4

@@ -29,21 +29,21 @@ def applied(edit: str) -> str:
     return "\n".join(apply_edit(BASE, edit))
 
 
-def test_lines_are_removed_and_added_at_the_depth_of_their_neighbors() -> None:
+def test_edit_inherits_indentation_of_neighbors() -> None:
     made = applied(
         "- dist.all_reduce(parameter.grad)\n+ if rank == 0:\n+     dist.all_reduce(parameter.grad)"
     )
     assert "            if rank == 0:\n                dist.all_reduce(parameter.grad)\n" in made
 
 
-def test_a_line_that_stays_shows_where_others_belong() -> None:
+def test_kept_line_anchors_edit() -> None:
     made = applied("+ rank = dist.get_rank()\n  for parameter in model.parameters():")
     assert "    rank = dist.get_rank()\n    for parameter in" in made
     made = applied("  if parameter.grad is None:\n+     missing += 1")
     assert "is None:\n                missing += 1\n" in made
 
 
-def test_a_line_that_follows_the_one_before_it_may_have_others_like_it() -> None:
+def test_previous_line_disambiguates_repeated_line() -> None:
     made = applied("  parameter.grad /= dist.get_world_size()\n- dist.barrier()")
     assert made.count("dist.barrier()") == 1 and made.endswith("dist.barrier()")
 
@@ -61,7 +61,7 @@ def test_a_line_that_follows_the_one_before_it_may_have_others_like_it() -> None
         ("  dist.all_reduce(parameter.grad)\n? x", "begins with none of"),
     ],
 )
-def test_refuses_an_edit_that_does_not_fit_exactly_once(edit: str, why: str) -> None:
+def test_refuses_missing_or_ambiguous_edit(edit: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         applied(edit)
 
@@ -93,5 +93,5 @@ def test_the_shortest_edit_makes_the_program(program: str, edit: list[str] | Non
     assert ast.parse(applied(found))
 
 
-def test_two_programs_with_little_in_common_have_no_edit() -> None:
+def test_dissimilar_programs_yield_no_edit() -> None:
     assert make_edit(BASE, "def average(model):\n    return [1, 2, 3]\n", 8) == ""

@@ -56,25 +56,25 @@ def below(got: Any, rank: int) -> Finding | None:
     return None if got >= 1 else Finding(f"it is {got}", known.get(got, ()))
 
 
-def test_advice_that_explains_all_is_given() -> None:
+def test_gives_advice_explaining_all_ranks() -> None:
     right = case(below, n=3, like=1)
     assert judge(exercise(), Execution(right, ran([-1, -1, 1]))).advice == "It is one below."
     assert judge(exercise(), Execution(right, ran([-1, -2, 1]))).advice == "It is below."
 
 
-def test_advice_that_explains_one_rank_only_is_not() -> None:
+def test_withholds_advice_explaining_one_rank() -> None:
     verdict = judge(exercise(), Execution(case(below, like=1), ran([-1, -3])))
     assert verdict.advice == "" and verdict.rows[0].problem == "it is -1"
 
 
-def test_advice_must_explain_the_other_wrong_cases_too() -> None:
+def test_advice_must_explain_other_wrong_cases() -> None:
     right = case(below, like=1)
     one, alike, other = (Execution(right, ran([k, 1])) for k in (-1, -1, -3))
     assert judge(exercise(), one, [alike]).advice
     assert not judge(exercise(), one, [alike, other]).advice
 
 
-def test_facts_are_filled_in_and_other_braces_stay() -> None:
+def test_fills_in_facts_and_keeps_braces() -> None:
     def judge_rank(got: Any, rank: int) -> Finding | None:
         return Finding("it is wrong", "rank {src} of {n}, {'a': 1}")
 
@@ -82,7 +82,7 @@ def test_facts_are_filled_in_and_other_braces_stay() -> None:
     assert verdict.advice == "rank 1 of 2, {'a': 1}"
 
 
-def test_shows_the_advice_of_a_judges_finding() -> None:
+def test_shows_advice_from_judge_finding() -> None:
     def positive(got: Any, rank: int) -> Finding | None:
         return None if got > 0 else Finding("it is negative", "Mind the sign.")
 
@@ -90,7 +90,7 @@ def test_shows_the_advice_of_a_judges_finding() -> None:
     assert (verdict.rows[1].problem, verdict.advice) == ("it is negative", "Mind the sign.")
 
 
-def test_a_problem_of_all_ranks_together_is_shown_at_none_of_them() -> None:
+def test_joint_problem_marks_no_single_rank() -> None:
     def one_each(values: list[Any]) -> Finding | None:
         return Finding("a number is there twice", "Deal.") if values[0] == values[1] else None
 
@@ -106,7 +106,7 @@ def test_a_problem_of_all_ranks_together_is_shown_at_none_of_them() -> None:
     assert alone.message == "" and alone.rows[0].problem == "it is negative"
 
 
-def test_a_joint_problem_of_a_single_rank_is_shown_at_that_rank() -> None:
+def test_single_rank_joint_problem_marks_rank() -> None:
     right = AllRanks(lambda got: None, lambda values: "there is none")
     verdict = judge(exercise(), Execution(case(right, n=1, like=1.0), ran([2.0], broadcast(0))))
     assert (verdict.message, verdict.rows[0].problem) == ("", "there is none")
@@ -127,7 +127,7 @@ def irecv(rank: int, waited: int | None) -> Event:
     )
 
 
-def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
+def test_nan_advice_names_unwaited_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
     message_for = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
     assert (
@@ -137,7 +137,7 @@ def test_nan_of_a_call_without_a_wait_is_reported_with_the_call() -> None:
     assert judge(exercise(), Execution(case(), ran(values, irecv(1, 5)))).advice == ""
 
 
-def test_calls_a_judge_only_for_values_like_the_example() -> None:
+def test_judge_receives_only_example_like_values() -> None:
     def fails(got: Any, rank: int) -> None:
         raise AssertionError("must not be asked")
 
@@ -145,7 +145,7 @@ def test_calls_a_judge_only_for_values_like_the_example() -> None:
     assert verdict.outcome is Outcome.WRONG and "is not a float" in verdict.rows[0].problem
 
 
-def test_an_empty_answer_is_reported_as_empty() -> None:
+def test_reports_empty_answer() -> None:
     def advice_for(values: list[Any], may_return_nothing: bool = True, **options: Any) -> str:
         shape = AnswerShape(may_return_nothing=may_return_nothing)
         return judge(exercise(), Execution(case(), ran(values, **options)), shape=shape).advice
@@ -158,7 +158,7 @@ def test_an_empty_answer_is_reported_as_empty() -> None:
     assert advice_for([None, None], may_return_nothing=False) not in general
 
 
-def test_names_usual_relations_to_the_right_value() -> None:
+def test_advice_names_usual_relations_to_truth() -> None:
     def message_for(right: Any, values: list[Any]) -> str:
         return judge(exercise(), Execution(case(right), ran(values))).advice
 
@@ -175,7 +175,7 @@ def test_names_usual_relations_to_the_right_value() -> None:
     assert message_for(other, [other + 1, other + 2]) == ""
 
 
-def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
+def test_withholds_factor_advice_contradicting_passed_cases() -> None:
     other = torch.tensor([5.0, 7.0, 11.0])
     wrong = Execution(case(other), ran([other * 2] * 2))
     right, empty = (
@@ -186,7 +186,7 @@ def test_a_factor_that_would_make_right_results_wrong_is_not_advised() -> None:
     assert judge(exercise(), wrong, passed_cases=[empty, right]).advice == ""
 
 
-def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:
+def test_names_result_parts_with_rounded_numbers() -> None:
     given = case((1, 0.1234567891), parts=("calls", "share"))
     row = judge(exercise(), Execution(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
     assert row.problem == "share: 0.22346 is not 0.12346"
@@ -195,7 +195,7 @@ def test_parts_of_a_result_are_named_and_numbers_have_few_digits() -> None:
     assert (later.expected, later.got) == ("(0.1234561, 1)", "(0.1234564, 1)")
 
 
-def test_the_stub_of_a_different_exercise_is_named() -> None:
+def test_names_stub_of_other_exercise() -> None:
     failure = RankFailed(RankError(0, "NotImplementedError", "Exercise 16.2: Pass on"))
     third = replace(exercise(), number="16.3")
     verdict = judge(third, Execution(case(), ran([None] * 2, failure=failure)))
@@ -206,13 +206,13 @@ def test_the_stub_of_a_different_exercise_is_named() -> None:
     assert second.outcome is Outcome.NOT_ATTEMPTED
 
 
-def test_a_changed_input_is_reported_if_the_text_forbids_it() -> None:
+def test_reports_forbidden_input_change() -> None:
     tried = Execution(case(), ran([X, X]), changed=[[], ["x"]])
     verdict = judge(exercise(), tried)
     assert verdict.outcome is Outcome.WRONG and "`x`" in verdict.rows[1].problem
 
 
-def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
+def test_forbidden_call_costs_all_points() -> None:
     events = broadcast(0), broadcast(1)
     counted = judge(exercise(Calls("broadcast", 2)), Execution(case(), ran([X, X], *events)))
     assert (counted.outcome, counted.credit) == (Outcome.WRONG, 0.5)
@@ -220,7 +220,7 @@ def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
     assert (forbidden.outcome, forbidden.credit) == (Outcome.FORBIDDEN, 0.0)
 
 
-def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
+def test_failed_run_forgives_missing_calls() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
     given = exercise(Root("src"), Calls("broadcast", 1))
     tried = Execution(
@@ -230,7 +230,7 @@ def test_judges_calls_but_not_missing_calls_of_a_failed_run() -> None:
     assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]
 
 
-def test_each_failure_has_its_own_outcome_and_message() -> None:
+def test_each_failure_has_outcome_and_message() -> None:
     failed = (
         CrashAdvice("list size", "Cut it into {n} parts.", died=True),
         HangAdvice("Nobody answers."),

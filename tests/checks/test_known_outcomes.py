@@ -65,20 +65,20 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("entries")
-def test_an_observation_of_every_wrong_rank_is_recognized() -> None:
+def test_recognizes_observation_shared_by_wrong_ranks() -> None:
     result = check_wrong("return 1", {0: ("own rank",), 1: ("another", "own rank")})
     assert result.mistake == "a sum is missing"
     assert result.cases[0].advice == "Call `all_reduce` on all of the 2 ranks."
 
 
 @pytest.mark.usefixtures("entries")
-def test_an_observation_of_one_of_two_wrong_ranks_is_not() -> None:
+def test_ignores_observation_of_one_wrong_rank() -> None:
     result = check_wrong("return 1", {0: ("own rank",), 1: ()})
     assert result.mistake == "" and result.cases[0].advice == ""
 
 
 @pytest.mark.usefixtures("entries")
-def test_a_failed_run_is_recognized_by_what_it_raised() -> None:
+def test_recognizes_failed_run_by_exception() -> None:
     result = check_wrong("raise ValueError('no')", {})
     assert result.mistake == "a rank fails"
 

@@ -13,7 +13,7 @@ KB = 250
 """Elements of float32 in 1,000 bytes."""
 
 
-def test_a_view_counts_as_its_storage_and_a_storage_once() -> None:
+def test_views_count_storage_once() -> None:
     x = torch.zeros(KB)
     assert storage_bytes([x[:1]]) == storage_bytes([x, x[3:], None]) == 1000
     assert storage_bytes([x[:1].clone()]) == 4
@@ -39,7 +39,7 @@ def hold(rank: int, world_size: int) -> dict[str, Any]:
     return counted
 
 
-def test_counts_tensors_of_the_block_until_they_are_released() -> None:
+def test_counts_unreleased_tensors_of_block() -> None:
     assert launch(hold, 1).values[0] == {
         "a view in a list": 1000,
         "all but that": 0,
@@ -60,7 +60,7 @@ def gathered(rank: int, world_size: int) -> tuple[int, int]:
         return kept, held(most=1000)
 
 
-def test_the_result_of_a_collective_is_freed_without_references() -> None:
+def test_collective_result_is_freed_without_references() -> None:
     assert launch(gathered, 2).values == [(3000, 1000)] * 2
 
 
@@ -71,5 +71,5 @@ def sizes(rank: int, world_size: int) -> list[int]:
         return held.sizes
 
 
-def test_lists_the_storages_of_the_last_count_by_size() -> None:
+def test_lists_storage_sizes_of_last_count() -> None:
     assert launch(sizes, 1).values[0] == [1000, 40]

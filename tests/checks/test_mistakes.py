@@ -139,7 +139,7 @@ def test_a_file_is_cut_into_programs() -> None:
         ),
     ],
 )
-def test_a_marker_that_is_not_in_the_form_is_refused_with_its_place(text: str, why: str) -> None:
+def test_refusal_locates_malformed_marker(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"mine.py {why}"):
         read_mistakes(text, "mine.py")
 
@@ -170,18 +170,18 @@ WITH_A_MARKER = {
 
 @pytest.mark.parametrize("source", WITH_A_MARKER.values(), ids=WITH_A_MARKER)
 @pytest.mark.parametrize("before", ["", FILE], ids=["a new file", "after others"])
-def test_text_in_a_program_never_becomes_a_separate_mistake(source: str, before: str) -> None:
+def test_markers_inside_program_add_no_mistake(source: str, before: str) -> None:
     with pytest.raises(ValueError, match=r"not read back as one|the sentence is missing"):
         insert_mistake(before, KnownMistake("adds two", "You add two.", source))
 
 
 @pytest.mark.parametrize("title", ["one | crashed", "two\n# lines", "two\r# lines"])
-def test_refuses_a_title_that_would_be_read_as_something_else(title: str) -> None:
+def test_refuses_ambiguous_title(title: str) -> None:
     with pytest.raises(ValueError, match="not read back"):
         insert_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
 
-def test_a_file_with_one_more_mistake_reads_back() -> None:
+def test_inserted_mistake_reads_back() -> None:
     words = "Rank {here} adds 2.\n# %% not a marker\u2028| crashed"
     new = insert_mistake(
         FILE, KnownMistake("adds two", words, "def total(*a):\n    return '# %% x'\n")
@@ -192,7 +192,7 @@ def test_a_file_with_one_more_mistake_reads_back() -> None:
     assert last.outcome is Outcome.WRONG and "SCALE = 2" in last.source
 
 
-def test_a_refused_program_leaves_the_instructors_file_as_it_was(
+def test_refused_program_keeps_instructor_file(
     exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
@@ -208,7 +208,7 @@ def test_a_refused_program_leaves_the_instructors_file_as_it_was(
     assert path.read_bytes() == before
 
 
-def test_a_sealed_file_is_read_like_a_plain_one(exercise: Exercise) -> None:
+def test_reads_sealed_file_like_plain_one(exercise: Exercise) -> None:
     plain = known_mistakes(exercise)
     path = mistakes.answers_path(exercise)
     path.with_suffix(mistakes.SEALED).write_bytes(seal_mistakes(read_mistakes(path.read_text())))
@@ -236,9 +236,7 @@ LIKE = {
 
 
 @pytest.mark.parametrize(("body", "says"), LIKE.values(), ids=LIKE)
-def test_an_answer_that_behaves_like_a_mistake_reads_its_sentence(
-    exercise: Exercise, body: str, says: str
-) -> None:
+def test_matching_answer_gets_mistake_sentence(exercise: Exercise, body: str, says: str) -> None:
     assert says in advice(check_body(exercise, body))
 
 
@@ -253,7 +251,7 @@ UNLIKE = {
 
 
 @pytest.mark.parametrize("body", UNLIKE.values(), ids=UNLIKE)
-def test_an_answer_unlike_all_mistakes_reads_no_sentence(exercise: Exercise, body: str) -> None:
+def test_unmatched_answer_gets_no_sentence(exercise: Exercise, body: str) -> None:
     sentences = [mistake.words for mistake in known_mistakes(exercise)]
     shown = advice(check_body(exercise, body))
     assert not any(is_sentence(words, shown) for words in sentences)
@@ -281,7 +279,7 @@ def total(rank, world_size, x):
 """
 
 
-def test_a_program_may_be_an_edit_of_the_solution_or_of_a_right_answer(exercise: Exercise) -> None:
+def test_program_can_edit_any_right_answer(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text(EDITS)
     mistakes.clear_caches()
     wrong, twice, right = known_answers(exercise)
@@ -290,7 +288,7 @@ def test_a_program_may_be_an_edit_of_the_solution_or_of_a_right_answer(exercise:
     assert [answer_problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
 
 
-def test_proves_what_a_file_claims_about_an_answer(exercise: Exercise) -> None:
+def test_proves_claims_about_known_answers(exercise: Exercise) -> None:
     wrong, twice, right = read_answers_file(
         EDITS, reference=lambda: solution_of(answers_path(exercise))
     )
@@ -313,7 +311,7 @@ def test_proves_what_a_file_claims_about_an_answer(exercise: Exercise) -> None:
         assert why in answer_problem(exercise, known)
 
 
-def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise) -> None:
+def test_refusal_locates_unfitting_edit(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
     mistakes.clear_caches()
     with pytest.raises(
@@ -322,7 +320,7 @@ def test_an_edit_that_does_not_fit_is_refused_with_its_place(exercise: Exercise)
         known_mistakes(exercise)
 
 
-def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> None:
+def test_hides_conflicting_sentences_for_equal_behavior(exercise: Exercise) -> None:
     path = mistakes.answers_path(exercise)
     same = "def total(rank, world_size, x):\n    return x + 0\n"
     path.write_text(f"{FILE}\n# %% the same\n# Another cause.\n{same}")
@@ -336,7 +334,7 @@ def test_two_sentences_for_equal_behavior_are_not_shown(exercise: Exercise) -> N
     assert proof.is_rejected and not proof.is_own
 
 
-def test_a_mistake_is_added_after_the_last_mistake(exercise: Exercise, tmp_path: Path) -> None:
+def test_adds_mistake_after_last_mistake(exercise: Exercise, tmp_path: Path) -> None:
     path = mistakes.answers_path(exercise)
     first = "# %% first\n# Nothing is summed.\n- dist.all_reduce(result)\n\n"
     path.write_text(first + EDITS)
@@ -350,7 +348,7 @@ def test_a_mistake_is_added_after_the_last_mistake(exercise: Exercise, tmp_path:
     assert path.read_text().endswith(EDITS)
 
 
-def test_a_small_difference_is_added_as_an_edit(exercise: Exercise, tmp_path: Path) -> None:
+def test_adds_small_difference_as_edit(exercise: Exercise, tmp_path: Path) -> None:
     path = mistakes.answers_path(exercise)
     path.write_text("")
     mistakes.clear_caches()
@@ -387,7 +385,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("source", "words", "why"), REFUSED.values(), ids=REFUSED)
-def test_refuses_to_add_a_mistake_that_teaches_nothing(
+def test_refuses_uninstructive_mistake(
     exercise: Exercise, tmp_path: Path, source: str, words: str, why: str
 ) -> None:
     file = tmp_path / "wrong.py"

@@ -66,7 +66,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield sizes
 
 
-def test_judges_by_the_values_of_the_reference(reference: Callable[[str], None]) -> None:
+def test_judges_by_reference_values(reference: Callable[[str], None]) -> None:
     reference(SUM)
     assert check_source(SUM).passed
     wrong = check_source(TWICE)
@@ -74,21 +74,21 @@ def test_judges_by_the_values_of_the_reference(reference: Callable[[str], None])
     assert "is" in next(row.problem for c in wrong.cases for row in c.rows if row.problem)
 
 
-def test_a_changed_reference_changes_what_is_right(reference: Callable[[str], None]) -> None:
+def test_changed_reference_changes_verdicts(reference: Callable[[str], None]) -> None:
     reference(SUM)
     assert check_source(SUM).passed and not check_source(TWICE).passed
     reference(TWICE)
     assert check_source(TWICE).passed and not check_source(SUM).passed
 
 
-def test_a_reference_that_fails_is_the_checks_fault(reference: Callable[[str], None]) -> None:
+def test_failing_reference_blames_check(reference: Callable[[str], None]) -> None:
     reference(RAISES)
     found = check_source(SUM)
     assert found.outcome is Outcome.FAULT
     assert "This check is at fault" in found.message and "broken" in found.message
 
 
-def test_a_second_check_does_not_run_the_reference_again(
+def test_second_check_reuses_reference_results(
     reference: Callable[[str], None], launches: list[int]
 ) -> None:
     reference(SUM + "\n\n# a program of its own\n")
@@ -99,7 +99,7 @@ def test_a_second_check_does_not_run_the_reference_again(
     assert first - second == 2  # the reference ran once, in one world for each of the two sizes
 
 
-def test_the_reference_never_runs_on_the_answers_server(reference: Callable[[str], None]) -> None:
+def test_answer_server_never_runs_reference(reference: Callable[[str], None]) -> None:
     reference(SUM + "\n\n# another one\n")
     with pytest.raises(CheckFault, match="was not run"):
         right_values.draw(EXERCISE, "one", own_server=False)
@@ -108,7 +108,7 @@ def test_the_reference_never_runs_on_the_answers_server(reference: Callable[[str
     assert all(each.right.right for each in right_values.draw(EXERCISE, "one", own_server=False))
 
 
-def test_several_sets_share_worlds_and_keep_their_own_results(
+def test_secret_sets_share_reference_launches(
     reference: Callable[[str], None], launches: list[int]
 ) -> None:
     apart = []
@@ -127,7 +127,7 @@ def test_several_sets_share_worlds_and_keep_their_own_results(
     assert str(shared) == str(apart)
 
 
-def test_without_solutions_the_sealed_file_is_read(
+def test_missing_solutions_use_sealed_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exercise = replace(get("average_gradients"))

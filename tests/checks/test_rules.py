@@ -340,7 +340,7 @@ def trace_of(events: list[Event]) -> Trace:
 @pytest.mark.parametrize(
     "row", TABLE, ids=lambda row: f"{type(row.rule).__name__}: {row.says[:40]}"
 )
-def test_a_rule_holds_or_says_what_breaks_it(row: Row) -> None:
+def test_rule_holds_or_names_breach(row: Row) -> None:
     assert row.rule.problem(trace_of(row.keeps), CASE) == ""
     assert row.rule.problem(trace_of(row.breaks), CASE) == row.says
 
@@ -356,14 +356,14 @@ def test_every_rule_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: type(row.rule).__name__)
-def test_the_text_of_a_rule_is_half_a_sentence(row: Row) -> None:
+def test_rule_text_omits_final_period(row: Row) -> None:
     assert row.rule.text and not row.rule.text.endswith(".")
 
 
-def test_a_rank_that_never_reached_a_phase_breaks_no_rule_on_it() -> None:
+def test_unreached_phase_breaks_no_rule() -> None:
     assert Calls(phase="forward", exactly=1).problem(trace_of([span(0, "backward")]), CASE) == ""
 
 
-def test_a_rule_that_does_not_apply_is_not_broken() -> None:
+def test_inapplicable_rule_stays_unbroken() -> None:
     rule = IssuedInside("backward", applies=lambda case: False)
     assert rule.problem(trace_of([]), CASE) == ""

@@ -48,7 +48,7 @@ def check_script(source: str, *ways: str) -> CheckResult:
     return grade(exercise, answer, lambda index: f"cell {index}")
 
 
-def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
+def test_right_answer_passes_fork_and_torchrun() -> None:
     result = check_script(RIGHT, "fork", "torchrun")
     assert result.passed, verdict_text(result)
     assert len(result.cases) == 2
@@ -58,14 +58,14 @@ def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ["fork", "torchrun"])
-def test_an_exception_names_the_learners_own_line(how: str) -> None:
+def test_exception_report_quotes_learner_line(how: str) -> None:
     wrong = RIGHT.replace("    dist.all", "    if nproc and x.item() == 1: {}['lr']\n    dist.all")
     text = verdict_text(check_script(wrong, how))
     assert "rank 1 raised KeyError: 'lr'" in text
     assert "{}['lr']" in text and "cell 0" in text
 
 
-def test_a_wrong_value_is_wrong_and_the_slow_case_is_left_out() -> None:
+def test_wrong_value_skips_torchrun_case() -> None:
     result = check_script(RIGHT.replace("return x", "return x / nproc"), "fork", "torchrun")
     assert result.outcome is Outcome.WRONG
     assert [case.label for case in result.cases] == ["fork"]
@@ -79,25 +79,25 @@ def test_a_stub_is_not_attempted() -> None:
     assert result.outcome is Outcome.NOT_ATTEMPTED
 
 
-def test_a_worker_that_dies_is_named_with_its_signal() -> None:
+def test_names_signal_of_dead_worker() -> None:
     result = check_script(RIGHT.replace("    x =", "    os.kill(os.getpid(), 9)\n    x ="), "fork")
     assert result.outcome is Outcome.CRASHED
     assert "SIGKILL" in verdict_text(result)
 
 
 @pytest.mark.extended
-def test_a_script_that_hangs_is_timed_out() -> None:
+def test_hanging_script_times_out() -> None:
     result = check_script(RIGHT.replace("    x =", "    while True: pass\n    x ="), "fork")
     assert result.outcome is Outcome.TIMED_OUT, verdict_text(result)
 
 
-def test_the_answer_may_start_a_script_of_its_own_group_again_after_a_death() -> None:
+def test_answer_can_restart_its_dead_script() -> None:
     once = "    if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os._exit(3)\n    x ="
     result = check_script(RIGHT.replace("    x =", once), "fork")
     assert result.passed, verdict_text(result)
 
 
-def test_ranks_that_wait_for_each_other_are_reported_with_their_lines() -> None:
+def test_mutual_wait_report_names_lines() -> None:
     apart = "    if x.item() == 0: dist.barrier()\n    dist.all"
     result = check_script(RIGHT.replace("    dist.all", apart), "fork")
     text = verdict_text(result)
@@ -107,7 +107,7 @@ def test_ranks_that_wait_for_each_other_are_reported_with_their_lines() -> None:
     assert "The ranks are blocked at different lines" in text
 
 
-def test_a_wait_for_a_rank_that_has_returned_is_reported_with_its_line() -> None:
+def test_report_locates_wait_for_returned_rank() -> None:
     alone = "    if x.item() > 1: return x\n    dist.all"
     result = check_script(RIGHT.replace("    dist.all", alone), "fork")
     text = verdict_text(result)

@@ -48,21 +48,21 @@ def shown_case(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
-def test_shows_small_numbers_if_they_fail_too() -> None:
+def test_shows_failing_small_numbers() -> None:
     case = shown_case(check_source(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
     assert numbers and all(len(number) <= 2 for number in numbers)
     assert SMALL_NUMBERS_ADVICE not in case.message
 
 
-def test_shows_and_blames_large_numbers_if_only_they_fail() -> None:
+def test_blames_large_numbers_failing_alone() -> None:
     case = shown_case(check_source(IN_FLOAT32))
     assert case.message == SMALL_NUMBERS_ADVICE
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)
 
 
 @pytest.mark.parametrize("name", ["ping_pong", "broadcast_from", "ring_all_reduce", "split_sum"])
-def test_the_small_case_is_the_same_case(name: str) -> None:
+def test_small_draw_keeps_case_and_shapes(name: str) -> None:
     exercise = get(name)
     for case, small in zip(exercise.draw(), exercise.draw(small=True), strict=True):
         assert small.label == case.label and small.world_size == case.world_size

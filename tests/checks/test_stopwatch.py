@@ -22,13 +22,13 @@ def watch(seed: int) -> Stopwatch:
 
 
 @given(seeds)
-def test_a_timing_is_never_shorter_than_the_truth(seed: int) -> None:
+def test_timing_never_undercuts_truth(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(8) >= TRUTH_S for _ in range(50))
 
 
 @given(seeds, st.integers(5, 40))
-def test_robust_estimates_find_the_truth_and_a_mean_does_not(seed: int, count: int) -> None:
+def test_robust_estimates_find_truth_unlike_mean(seed: int, count: int) -> None:
     timed = watch(seed)
     timed(0)
     timings = [timed(0) for _ in range(count)]
@@ -41,13 +41,13 @@ def test_robust_estimates_find_the_truth_and_a_mean_does_not(seed: int, count: i
 
 
 @given(seeds)
-def test_the_first_timing_of_each_length_is_slow(seed: int) -> None:
+def test_first_timing_of_each_length_lags(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(n) > 5 * TRUTH_S for n in (1, 1000, 100_000))
 
 
 @given(seeds)
-def test_the_same_seed_gives_the_same_timings_in_any_order_of_lengths(seed: int) -> None:
+def test_seed_fixes_timings_in_any_order(seed: int) -> None:
     one, other = watch(seed), watch(seed)
     ones = [(one(1), one(2)) for _ in range(9)]
     twos, firsts = [other(2) for _ in range(9)], [other(1) for _ in range(9)]
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_timings_in_any_order_of_lengths(seed: int)
     assert one.timings == {(1,): 9, (2,): 9}
 
 
-def test_a_message_needs_a_whole_number_of_bytes() -> None:
+def test_message_size_requires_integer_bytes() -> None:
     for nbytes in (-1, 0.5, 1e6):
         with pytest.raises(ValueError, match="number of bytes as an int"):
             run_with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, float, 4)
@@ -68,7 +68,7 @@ def test_a_message_needs_a_whole_number_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("ranks", [4, 8, 16, 64])
-def test_both_algorithms_cost_the_same_at_the_crossover(ranks: int) -> None:
+def test_algorithms_cost_same_at_crossover(ranks: int) -> None:
     alpha, beta = 5e-5, 4e-10
     n, doublings = crossover_bytes(alpha, beta, ranks), ranks.bit_length() - 1
     ring = 2 * (ranks - 1) * (alpha + beta * n / ranks)

@@ -19,13 +19,13 @@ def verdict(*findings: Finding | None, failure: RankTimeout | None = None) -> Ou
     return judge(Exercise(lambda draw: case), Execution(case, run)).outcome
 
 
-def test_a_finding_that_rests_on_time_is_not_called_wrong() -> None:
+def test_time_based_finding_means_too_slow() -> None:
     late = Finding("it takes 2 s", rests_on_time=True)
     assert verdict(late, None) is Outcome.TOO_SLOW
     assert verdict(late, Finding("3 is not 4")) is Outcome.WRONG
     assert verdict(None, None) is Outcome.PASSED
 
 
-def test_a_backstop_of_wall_time_is_not_a_budget_that_was_used() -> None:
+def test_wall_time_backstop_means_timed_out() -> None:
     assert verdict(None, None, failure=RankTimeout(8.0, ())) is Outcome.TIMED_OUT
     assert verdict(None, None, failure=RankTimeout(8.0, (), True)) is Outcome.TOO_SLOW

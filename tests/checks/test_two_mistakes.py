@@ -51,5 +51,5 @@ def test_names_the_mistake_of_a_part() -> None:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
-def test_names_no_mistake_of_a_different_part() -> None:
+def test_names_no_mistake_of_other_part() -> None:
     assert advice_for("model.zero_grad() if rank else None") == ""

@@ -98,7 +98,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
-def test_right_answers_pass_in_a_hard_world(body: str) -> None:
+def test_right_answers_pass_in_hard_world(body: str) -> None:
     result = check_body(body)
     assert result.passed and len(result.cases) == 8, verdict_text(result)
 
@@ -148,13 +148,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("body", "says"), WRONG.values(), ids=WRONG)
-def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
+def test_wrong_answers_fail_in_hard_world(body: str, says: str) -> None:
     result = check_body(body)
     assert not result.passed or says == "", verdict_text(result)
     assert says in verdict_text(result), verdict_text(result)
 
 
-def test_rejects_an_answer_that_is_right_only_in_its_first_call() -> None:
+def test_rejects_first_call_only_right_answer() -> None:
     """It is rejected although each case passes when it is tried again in its own world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = check_body(body, replace(SUM, count=24))
@@ -182,17 +182,17 @@ OWN_NAN = {
 
 
 @pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
-def test_recognizes_poison_in_whole_numbers_by_a_second_run(body: str) -> None:
+def test_second_run_reveals_integer_poison(body: str) -> None:
     assert first_advice(check_body("x = x.clone()\n" + body, WHOLE)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
-def test_recognizes_poison_nan_by_a_second_run(body: str) -> None:
+def test_second_run_reveals_nan_poison(body: str) -> None:
     assert first_advice(check_body("x = x.clone()\n" + body)) == POISON_ADVICE
 
 
 @pytest.mark.parametrize("body", OWN_NAN.values(), ids=OWN_NAN)
-def test_nan_of_the_answers_arithmetic_is_not_taken_for_poison(body: str) -> None:
+def test_arithmetic_nan_never_counts_as_poison(body: str) -> None:
     result = check_body("x = x.clone()\n" + body)
     assert not result.passed and first_advice(result) != POISON_ADVICE
 
@@ -205,12 +205,12 @@ NOTHING_EARLY = {
 
 
 @pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
-def test_other_mistakes_with_whole_numbers_are_not_taken_for_poison(body: str) -> None:
+def test_integer_mistakes_never_count_as_poison(body: str) -> None:
     result = check_body(body, WHOLE)
     assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
-def test_a_small_case_of_the_smallest_world_that_fails_is_shown() -> None:
+def test_shows_small_case_of_smallest_world() -> None:
     result = check_body("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
     # The drawn case has five elements, but fails with three, too.
@@ -226,7 +226,7 @@ def test_rejects_an_answer_right_only_once() -> None:
     assert not result.passed and first_advice(result) == SECOND_CALL_ADVICE
 
 
-def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
+def test_failing_check_never_blames_answer() -> None:
     def broken(draw: Draw) -> Case:
         def judge(got: object, rank: int) -> None:
             raise KeyError("a slip in the check")
@@ -245,7 +245,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_a_value_of_an_unexpected_kind_is_wrong(value: str) -> None:
+def test_value_of_unexpected_kind_fails(value: str) -> None:
     def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
 
@@ -255,7 +255,7 @@ def test_a_value_of_an_unexpected_kind_is_wrong(value: str) -> None:
     assert ODD[value] in result.unjudged and "report it" not in result.unjudged
 
 
-def test_a_range_without_end_is_not_written_out() -> None:
+def test_huge_range_is_never_expanded() -> None:
     def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: str(sum(got)))
 
@@ -265,7 +265,7 @@ def test_a_range_without_end_is_not_written_out() -> None:
         assert "no answer needs that many numbers" in verdict_text(result)
 
 
-def test_a_false_report_of_cases_harms_only_its_own_answer() -> None:
+def test_falsified_case_report_causes_no_fault() -> None:
     result = check_body("""
         import sys
         frame = sys._getframe(1)
@@ -275,7 +275,7 @@ def test_a_false_report_of_cases_harms_only_its_own_answer() -> None:
     assert result.outcome is not Outcome.FAULT
 
 
-def test_values_may_differ_from_rank_to_rank() -> None:
+def test_right_values_can_differ_by_rank() -> None:
     def each(draw: Draw) -> Case:
         return Case(
             "ranks", [(torch.ones(1),)] * draw.ranks, right=PerRank(list(range(draw.ranks)))
@@ -298,7 +298,7 @@ TRAINS = sample_called("train_synchronously", "strided shares").source
     ],
     ids=["the other is", "the other is not"],
 )
-def test_names_a_failing_answer_that_this_one_calls(right: str, wrong: str, noted: bool) -> None:
+def test_names_failing_dependency_of_answer(right: str, wrong: str, noted: bool) -> None:
     name = "train_synchronously"
     answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
     assert isinstance(answer, Answer), answer
@@ -343,7 +343,7 @@ WINDOWS = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
-def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
+def test_falsified_case_end_hides_no_call(body: str) -> None:
     """The rank reports where a case ends, and an answer that falsifies this report hides no call."""
     honest = check_body(
         "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
@@ -353,7 +353,7 @@ def test_a_false_end_of_a_case_hides_no_forbidden_call(body: str) -> None:
     assert result.points == 0
 
 
-def test_breaking_a_rule_in_some_cases_costs_no_points_in_others() -> None:
+def test_rule_breach_costs_only_affected_cases() -> None:
     result = check_body(
         "if len(x) > 2:\n    dist.barrier()\nx = x.clone()\ndist.all_reduce(x)\nreturn x", ONLY
     )

@@ -55,7 +55,7 @@ def _check(entry: Entry, cells: Cells | None, known: str | None, *ways: str) -> 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("entry", OFTEN, ids=PATH)
-def test_program_ends_as_recorded_with_new_interpreters(entry: Entry, cells: Cells) -> None:
+def test_program_matches_record_on_new_interpreters(entry: Entry, cells: Cells) -> None:
     """Each program runs in one way of the engine, and the next program in the next way."""
     if entry.path in PLAINLY:
         _check(entry, cells, None, *ENGINE_WAYS)
@@ -67,7 +67,7 @@ def test_program_ends_as_recorded_with_new_interpreters(entry: Entry, cells: Cel
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", ENTRIES, ids=PATH)
-def test_program_ends_in_the_same_way_however_it_is_started(entry: Entry, cells: Cells) -> None:
+def test_program_ends_alike_however_started(entry: Entry, cells: Cells) -> None:
     plain = _check(entry, cells, None, *ENGINE_WAYS)
     assert plain is not None
     now = fingerprint(entry.source, plain)
@@ -75,7 +75,7 @@ def test_program_ends_in_the_same_way_however_it_is_started(entry: Entry, cells:
     assert not KEPT or KEPT.get(entry.path) == now, again
 
 
-def test_there_are_many_programs_and_each_difference_says_why() -> None:
+def test_each_conformance_difference_has_reason() -> None:
     assert len(ENTRIES) >= 220 and len({entry.path for entry in ENTRIES}) == len(ENTRIES)
     for entry in ENTRIES:
         assert set(entry.differs) <= set(ENGINE_WAYS)

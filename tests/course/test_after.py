@@ -31,7 +31,7 @@ def run(shell: InteractiveShell, cell: str) -> object:
     return done.result
 
 
-def test_a_cell_shows_a_notice_until_its_exercise_has_passed(shell: InteractiveShell) -> None:
+def test_cell_shows_notice_until_exercise_passes(shell: InteractiveShell) -> None:
     shown = run(shell, "%%after count_votes\nrun_at_once = True")
     assert repr(shown) == (
         "This cell uses your own answer. It runs once Exercise 0.1 (Count the votes) has passed. If that "
@@ -40,7 +40,7 @@ def test_a_cell_shows_a_notice_until_its_exercise_has_passed(shell: InteractiveS
     assert "run_at_once" not in shell.user_ns
 
 
-def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
+def test_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
     after_magic.remember_result("count_votes", passed=True)
     assert "Exercise 0.2 (My slice) has passed" in repr(
         run(shell, "%%after count_votes my_slice\n1")
@@ -49,13 +49,13 @@ def test_a_cell_waits_for_all_named_exercises(shell: InteractiveShell) -> None:
     assert run(shell, "%%after count_votes my_slice\n1 + 1") == 2
 
 
-def test_a_cell_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
+def test_cell_waits_again_after_failed_attempt(shell: InteractiveShell) -> None:
     after_magic.remember_result("count_votes", passed=True)
     after_magic.remember_result("count_votes", passed=False)
     assert isinstance(run(shell, "%%after count_votes\n1"), after_magic.WaitingCell)
 
 
-def test_lines_in_tracebacks_are_counted_from_the_cells_first_line(shell: InteractiveShell) -> None:
+def test_traceback_lines_count_from_cell_start(shell: InteractiveShell) -> None:
     after_magic.remember_result("count_votes", passed=True)
     with pytest.raises(ZeroDivisionError) as raised:
         run(shell, "%%after count_votes\nx = 1\nx / 0")

@@ -60,7 +60,7 @@ def error_for(source: str, heading: str = HEADING) -> str:
     return str(caught.value)
 
 
-def test_solution_becomes_a_stub_that_names_its_exercise() -> None:
+def test_stub_names_its_exercise() -> None:
     assert stubbed(SOLVED) == STUB
 
 
@@ -81,12 +81,12 @@ def test_stub_raises_when_it_is_called() -> None:
         ("text\n\n## Exercise 4.1: A (5 min, ●○○○○)\n## Exercise 4.2: B", "Exercise 4.2: B"),
     ],
 )
-def test_title_is_that_of_the_heading(heading: str, title: str) -> None:
+def test_stub_title_matches_exercise_heading(heading: str, title: str) -> None:
     raised = ast.parse(stubbed(SOLVED, heading)).body[0].body[-1]  # type: ignore[attr-defined]
     assert ast.literal_eval(raised.exc.args[0]) == title
 
 
-def test_last_heading_above_counts_even_over_other_cells() -> None:
+def test_stub_uses_last_exercise_heading_above() -> None:
     solved = notebook(
         markdown("## Exercise 5.1: Tree", "a"),
         markdown(HEADING, "b"),
@@ -98,7 +98,7 @@ def test_last_heading_above_counts_even_over_other_cells() -> None:
     assert source_of(learner_copy(solved)["cells"][4]) == STUB
 
 
-def test_replaces_solutions_in_methods_branches_and_several_regions() -> None:
+def test_replaces_multiple_and_nested_solutions() -> None:
     solved = """\
 class Bucket:
     size: int = 3
@@ -124,7 +124,7 @@ class Bucket:
     )
 
 
-def test_everything_else_is_kept_cell_for_cell() -> None:
+def test_keeps_cells_outside_solutions_unchanged() -> None:
     solved = notebook(
         markdown(HEADING, "a"),
         code(SOLVED, "b", metadata={"tags": ["exercise"], "execution": {"t": 1}, "scrolled": True}),
@@ -182,21 +182,21 @@ def test_everything_else_is_kept_cell_for_cell() -> None:
         ),
     ],
 )
-def test_wrong_regions_are_refused_by_cell_and_line(source: str, words: str) -> None:
+def test_refusal_locates_malformed_solution_region(source: str, words: str) -> None:
     assert words in error_for(source)
 
 
-def test_solution_without_an_exercise_heading_is_refused() -> None:
+def test_refuses_solution_without_exercise_heading() -> None:
     assert "no exercise heading" in error_for(SOLVED, "## Ring all-reduce")
 
 
 @pytest.mark.parametrize("second_id", ["", "m1"])
-def test_missing_and_doubled_cell_ids_are_refused(second_id: str) -> None:
+def test_refuses_missing_and_duplicate_cell_ids(second_id: str) -> None:
     with pytest.raises(NotebookError, match="cell 2"):
         learner_copy(notebook(markdown(HEADING), code("x", second_id)))
 
 
-def test_build_writes_the_same_bytes_again_and_removes_orphans(tmp_path: Path) -> None:
+def test_rebuild_keeps_bytes_and_removes_orphans(tmp_path: Path) -> None:
     solutions, notebooks = tmp_path / "solutions", tmp_path / "notebooks"
     solutions.mkdir()
     notebooks.mkdir()
@@ -213,7 +213,7 @@ def test_build_writes_the_same_bytes_again_and_removes_orphans(tmp_path: Path) -
     nbformat.validate(nbformat.read(made[1], as_version=4))
 
 
-def test_build_writes_nothing_if_one_notebook_is_wrong(tmp_path: Path) -> None:
+def test_invalid_notebook_prevents_whole_build(tmp_path: Path) -> None:
     solutions, notebooks = tmp_path / "solutions", tmp_path / "notebooks"
     solutions.mkdir()
     write_notebook(solutions / "01_good.ipynb", notebook(markdown("# A")))
@@ -224,14 +224,14 @@ def test_build_writes_nothing_if_one_notebook_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"cells": 3}), "\x00\xff"])
-def test_names_a_file_that_is_not_a_notebook(tmp_path: Path, content: str) -> None:
+def test_names_non_notebook_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "02_cut.ipynb"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(NotebookError, match=r"02_cut\.ipynb is not a notebook"):
         read_notebook(path)
 
 
-def test_learner_copies_are_what_build_makes(tmp_path: Path) -> None:
+def test_stored_learner_copies_match_build(tmp_path: Path) -> None:
     workspace = find_workspace()
     made = build(workspace.solutions, tmp_path)
     stored = sorted(workspace.notebooks.glob("*.ipynb"))

@@ -52,7 +52,7 @@ def _own(cells: Sequence[Notebook]) -> Iterator[set[str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cells_have_the_tags_that_fit_them(name: str) -> None:
+def test_cells_have_expected_tags(name: str) -> None:
     workspace = find_workspace()
     solved = read_notebook(workspace.solutions / f"{name}.ipynb")["cells"]
     expected = {

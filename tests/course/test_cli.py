@@ -113,16 +113,14 @@ def test_builds_stores_outputs_and_resets(course: Path) -> None:
         (["hint", "no_such_exercise"], "no exercise is called 'no_such_exercise'"),
     ],
 )
-def test_an_error_is_one_line_without_a_traceback(
-    course: Path, words: list[str], said: str
-) -> None:
+def test_errors_print_one_line_without_traceback(course: Path, words: list[str], said: str) -> None:
     done = run(course, *words)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ") and said in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_solution_that_cannot_be_taken_out_is_named(course: Path) -> None:
+def test_build_names_malformed_solution(course: Path) -> None:
     path = course / "solutions" / "02_topic.ipynb"
     path.write_text(path.read_text().replace("### END SOLUTION", ""))
     done = run(course, "build")
@@ -164,7 +162,7 @@ def test_json_alone_is_on_standard_output(course: Path) -> None:
         (("grade", "no_such_folder", "--out", "results"), 2),
     ],
 )
-def test_an_error_is_one_json_object_too(course: Path, words: tuple[str, ...], code: int) -> None:
+def test_json_errors_print_one_object(course: Path, words: tuple[str, ...], code: int) -> None:
     (course / "x.ipynb").write_text("{")
     (course / "y.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4}')
     done = run(course, *words, "--json")
@@ -174,7 +172,7 @@ def test_an_error_is_one_json_object_too(course: Path, words: tuple[str, ...], c
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_marks_that_an_encoding_lacks_are_replaced(
+def test_replaces_marks_missing_from_encoding(
     course: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
@@ -182,7 +180,7 @@ def test_marks_that_an_encoding_lacks_are_replaced(
     assert done.returncode == 0 and "UnicodeEncodeError" not in done.stderr
 
 
-def test_a_full_disk_is_not_a_wrong_answer(course: Path) -> None:
+def test_full_disk_exits_with_code_2(course: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     words = [sys.executable, "-m", "helpers.course.cli", "progress"]
@@ -192,7 +190,7 @@ def test_a_full_disk_is_not_a_wrong_answer(course: Path) -> None:
     assert "No space left on device" in done.stderr
 
 
-def test_lab_copies_the_notebooks_and_passes_its_arguments_to_jupyterlab(course: Path) -> None:
+def test_lab_copies_notebooks_and_passes_arguments(course: Path) -> None:
     run(course, "build")
     allow_root = ["--allow-root"] if os.geteuid() == 0 else []
     done = run(course, "lab", "--version", *allow_root)
@@ -210,20 +208,20 @@ def test_lab_copies_the_notebooks_and_passes_its_arguments_to_jupyterlab(course:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is warned")
-def test_lab_runs_as_root_and_says_so(course: Path) -> None:
+def test_lab_warns_of_running_as_root(course: Path) -> None:
     done = run(course, "lab", "--version")
     assert done.returncode == 0, done.stderr
     assert "as root" in done.stdout and version("jupyterlab") in done.stdout
 
 
-def test_without_its_notebooks_the_package_says_how_to_get_them(course: Path) -> None:
+def test_missing_solutions_message_suggests_whole_project(course: Path) -> None:
     shutil.rmtree(course / "solutions")
     done = run(course, "build")
     assert done.returncode == 1
     assert "Get the whole project and run `make lab`" in done.stderr
 
 
-def test_the_url_that_lab_prints_opens_home(course: Path) -> None:
+def test_printed_lab_url_opens_home(course: Path) -> None:
     run(course, "build")
     process = subprocess.Popen(
         [sys.executable, "-m", "helpers.course.cli", "lab", "--no-browser", "--port=0"],
@@ -244,7 +242,7 @@ def test_the_url_that_lab_prints_opens_home(course: Path) -> None:
         process.communicate(timeout=DEADLINE_S)
 
 
-def test_lab_works_in_the_folder_of_the_environment_variable(
+def test_lab_uses_folder_from_environment_variable(
     course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path.with_name(f"{tmp_path.name}-own")
@@ -257,7 +255,7 @@ def test_lab_works_in_the_folder_of_the_environment_variable(
     assert not (course / "work").exists()
 
 
-def test_check_of_a_file_leaves_progress_alone(course: Path) -> None:
+def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     notebook = find_workspace().solutions / "00_start_here.ipynb"
     done = run(course, "check", str(notebook), "--only", "0.1")
     assert done.returncode == 0, done.stdout
@@ -288,7 +286,7 @@ def test_check_works_within_the_work_folder(learner: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_other_peoples_notebooks_run_without_a_sandbox(learner: Path) -> None:
+def test_foreign_notebooks_run_without_sandbox(learner: Path) -> None:
     other = learner / "inbox" / "00_start_here.ipynb"
     other.parent.mkdir()
     shutil.copy(learner / "work" / other.name, other)
@@ -305,7 +303,7 @@ def test_other_peoples_notebooks_run_without_a_sandbox(learner: Path) -> None:
         ("count_vote", "no exercise is called 'count_vote'. Did you mean count_votes"),
     ],
 )
-def test_check_names_what_is_missing(learner: Path, words: str, said: str) -> None:
+def test_check_names_missing_file_or_exercise(learner: Path, words: str, said: str) -> None:
     done = run(learner, "check", words)
     assert done.returncode == 2 and said in done.stdout
 
@@ -318,12 +316,12 @@ def test_hint_takes_exercises_and_notebooks(learner: Path, words: str) -> None:
     assert "Exercise 0.2: My slice" in run(learner, "hint", words).stdout
 
 
-def test_reset_of_an_exercise_names_its_notebook(learner: Path) -> None:
+def test_reset_of_exercise_names_notebook(learner: Path) -> None:
     done = run(learner, "reset", "count_votes")
     assert done.returncode == 1 and "give its number: 00." in done.stderr
 
 
-def test_help_of_a_bundle_names_its_pages(course: Path) -> None:
+def test_bundle_help_names_bundled_pages(course: Path) -> None:
     assert "docs" not in run(course, "--help").stdout + run(course, "check", "--help").stdout
     (course / "docs").mkdir()
     (course / "docs" / "engine.md").touch()
@@ -344,7 +342,7 @@ def test_help_of_lab_copies_nothing(course: Path) -> None:
     assert not (course / "work").exists()
 
 
-def test_a_secret_that_can_be_guessed_is_refused_and_nothing_is_written(course: Path) -> None:
+def test_guessable_secret_prevents_writing_autograder(course: Path) -> None:
     done = run(course, "gradescope", "autograder.zip", "--secret", "abc")
     assert done.returncode == 2 and "at least 12 characters" in done.stderr
     assert not (course / "autograder.zip").exists()

@@ -82,7 +82,7 @@ def test_one_cpu_is_a_warning() -> None:
         os.sched_setaffinity(0, before)
 
 
-def test_reports_a_folder_that_cannot_be_written_as_missing() -> None:
+def test_reports_unwritable_folder_as_missing() -> None:
     program = (
         "import tempfile; tempfile.tempdir = '/proc/nowhere'\n"
         "from helpers.course.doctor import PROBES, run_probes, exit_code\n"
@@ -96,9 +96,7 @@ def test_reports_a_folder_that_cannot_be_written_as_missing() -> None:
     assert done.stdout.endswith("Free some space, or set TMPDIR. 1\n")
 
 
-def test_tools_that_are_not_on_the_path_are_warnings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_tools_give_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert found("sandbox").status == "warning"
     if sys.platform == "linux":
@@ -106,7 +104,7 @@ def test_tools_that_are_not_on_the_path_are_warnings(
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo bwrap: no permission >&2; exit 1"])
-def test_a_failing_sandbox_is_reported_with_its_message(
+def test_reports_failing_sandbox_with_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     tool = tmp_path / "bwrap"
@@ -118,7 +116,7 @@ def test_a_failing_sandbox_is_reported_with_its_message(
     assert ("no permission" in finding.detail) == ("permission" in script)
 
 
-def test_other_versions_than_the_tested_ones_are_named(tmp_path: Path) -> None:
+def test_names_untested_package_versions(tmp_path: Path) -> None:
     pins = "".join(f"{name}==1.2.3\n" for name in doctor.direct_dependencies())
     (tmp_path / "constraints.txt").write_text(pins)
     fine, detail = doctor.packages(tmp_path)
@@ -126,16 +124,14 @@ def test_other_versions_than_the_tested_ones_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torch", ["2.14.1", "2.13.0", "2.15.0"])
-def test_a_torch_that_was_never_tested_is_named(
-    torch: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_untested_torch(torch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     here = doctor._installed
     monkeypatch.setattr(doctor, "_installed", lambda name: torch if name == "torch" else here(name))
     fine, detail = doctor.packages()
     assert fine == (torch in TESTED) == ("verdicts may be wrong" not in detail), detail
 
 
-def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
+def test_broken_probe_keeps_other_findings() -> None:
     def broken() -> tuple[bool, str]:
         raise OSError("no such device")
 
@@ -145,7 +141,7 @@ def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
     assert second.status == "ok"
 
 
-def test_prints_a_finding_and_its_advice_on_two_lines() -> None:
+def test_prints_advice_below_its_finding() -> None:
     assert format_finding(Finding("CPUs", "ok", "2")) == "ok       CPUs: 2"
     assert format_finding(Finding("MPI", "warning", "none", "Install it.")).splitlines() == [
         "warning  MPI: none",

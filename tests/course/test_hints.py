@@ -35,7 +35,7 @@ def ask(name: str = "token_ring") -> str:
     return repr(hint(name, get=EXERCISES.__getitem__))
 
 
-def test_each_call_gives_one_more_hint_and_then_the_solution() -> None:
+def test_each_call_adds_one_hint() -> None:
     assert ask() == "**Exercise 2.2: Token ring**: hint 1 of 3.\n\n1. Who starts?"
     assert ask().endswith("hint 2 of 3.\n\n1. Who starts?\n\n2. Rank 0 sends.")
     third = ask()
@@ -49,7 +49,7 @@ def test_each_call_gives_one_more_hint_and_then_the_solution() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["wrong", "passed"])
-def test_only_the_last_hint_names_the_solution(outcome: str) -> None:
+def test_only_last_hint_names_solution(outcome: str) -> None:
     record_score("token_ring", outcome, 2, 2)
     assert ["solutions/" in ask() for _ in range(3)] == [False, False, True]
 
@@ -65,19 +65,19 @@ def test_an_unknown_exercise_raises_key_error() -> None:
         ask("no_such")
 
 
-def test_gives_the_hint_with_a_note_if_progress_cannot_be_saved(
+def test_unsaved_progress_adds_note_to_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", "/proc/nowhere/progress.json")
     assert "1. Who starts?" in ask() and "could not be saved" in ask()
 
 
-def test_a_hint_displays_as_markdown_and_as_the_same_text() -> None:
+def test_hint_shows_same_markdown_and_text() -> None:
     told = hint("token_ring", get=EXERCISES.__getitem__)
     assert told._repr_markdown_() == repr(told) == str(told)
 
 
-def test_an_exercise_may_be_asked_for_by_name_number_or_function() -> None:
+def test_finds_exercise_by_every_identifier() -> None:
     def token_ring() -> None: ...
 
     assert "hint 1 of 3" in repr(hint("token_ring"))
@@ -86,7 +86,7 @@ def test_an_exercise_may_be_asked_for_by_name_number_or_function() -> None:
 
 
 @pytest.mark.parametrize("odd", [3, None, "", "tokenring", ["x"]])
-def test_refuses_arguments_that_are_no_exercise(odd: object) -> None:
+def test_refuses_unknown_exercises(odd: object) -> None:
     with pytest.raises(LookupError, match="no exercise is called"):
         hint(odd)
 

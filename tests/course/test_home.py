@@ -43,11 +43,11 @@ def states(progress: Progress) -> list[str]:
     return [place.state for place in notebook_places(progress, EXERCISES)]
 
 
-def test_the_first_notebook_is_next_if_none_is_begun() -> None:
+def test_untouched_course_starts_with_first_notebook() -> None:
     assert states(Progress()) == ["next", "to come", "to come"]
 
 
-def test_a_notebook_is_done_with_its_core_exercises_and_begun_by_any_sign() -> None:
+def test_core_exercises_complete_notebook() -> None:
     done = Progress().with_score("one", FULL).with_score("two", FULL)
     assert states(done) == ["done", "next", "to come"]
     assert states(Progress().with_score("one", FULL)) == ["begun", "to come", "to come"]
@@ -57,13 +57,13 @@ def test_a_notebook_is_done_with_its_core_exercises_and_begun_by_any_sign() -> N
     assert states(answered) == ["begun", "to come", "to come"]
 
 
-def test_minutes_and_counts_are_of_core_exercises() -> None:
+def test_minutes_and_counts_cover_core_exercises() -> None:
     first, *_ = notebook_places(Progress().with_score("one", FULL), EXERCISES)
     assert (first.passed, first.core, first.minutes) == (1, 2, 8)
     assert first.next is not None and first.next.name == "two"
 
 
-def test_a_learner_continues_at_the_last_place() -> None:
+def test_home_continues_at_last_place() -> None:
     course = list(headings().values())
 
     def home_for(progress: Progress) -> Home:
@@ -163,7 +163,7 @@ def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "IV Running for real" in text and "IV Running for real" in plain
 
 
-def test_each_quiz_is_shown_by_itself_and_leads_to_its_cell() -> None:
+def test_quiz_marks_link_to_their_cells() -> None:
     record_quiz("recv-first", 2, True)
     record_quiz("small-send", 0, False)
     page = home()._repr_html_()
@@ -184,7 +184,7 @@ def finish(name: str) -> None:
             record_score(exercise.name, "passed", 10, 10)
 
 
-def test_times_say_what_they_count() -> None:
+def test_times_name_their_scope() -> None:
     record_quiz("recv-first", 0, False)
     text = repr(home())
     assert "3 h of reading and exercises left" in text
@@ -192,7 +192,7 @@ def test_times_say_what_they_count() -> None:
     assert "0/3 quizzes (1 to try again)" in text
 
 
-def test_the_end_of_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_shows_end_of_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))
     solved = find_workspace().solutions / "09_ddp_from_the_inside.ipynb"
     finish("ddp")
@@ -211,7 +211,7 @@ def test_the_end_of_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert "You have finished DDP in an evening<" not in later.map_html()
 
 
-def test_after_all_paths_the_long_one_follows() -> None:
+def test_long_path_follows_all_others() -> None:
     for name in ("ddp", "big", "hang"):
         finish(name)
     assert [way.path.name for way in home().onward] == ["everything"]
@@ -226,7 +226,7 @@ def test_a_damaged_notebook_has_no_picture(
     assert path_picture(paths()["ddp"]) == ""
 
 
-def test_a_page_shows_what_a_learner_can_do() -> None:
+def test_page_shows_acquired_skills() -> None:
     assert "solved 0 of" in can_do_page(read_progress())
     finish("hang")
     page = can_do_page(read_progress())

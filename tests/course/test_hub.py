@@ -52,7 +52,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return work, home
 
 
-def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
+def test_hub_server_provides_notebooks_and_map(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, _ = folders
@@ -72,7 +72,7 @@ def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("options", [ENABLED, LOOK])
-def test_the_environments_programs_come_first_in_kernels_and_terminals(
+def test_kernels_and_terminals_prefer_environment_programs(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv(HUB, "1")
@@ -107,7 +107,7 @@ def test_does_nothing_outside_a_hub(
             get_json(lab, "real-ranks/map")
 
 
-def test_course_lab_uses_the_course_kernel_and_copies_no_notebooks(
+def test_lab_uses_course_kernel_without_copies(
     folders: tuple[Path, Path],
 ) -> None:
     with running_lab(*folders, options=LOOK) as lab:
@@ -116,7 +116,7 @@ def test_course_lab_uses_the_course_kernel_and_copies_no_notebooks(
 
 
 @pytest.mark.soak
-def test_a_kernels_connection_stays_open_while_nothing_runs(folders: tuple[Path, Path]) -> None:
+def test_idle_kernel_keeps_connection_open(folders: tuple[Path, Path]) -> None:
     with running_lab(*folders, options=LOOK) as lab:
         request = urllib.request.Request(lab.url("api/kernels"), data=b"{}", method="POST")
         with urllib.request.urlopen(request, timeout=30) as answer:
@@ -136,7 +136,7 @@ async def _heard(url: str) -> list[object]:
     return before
 
 
-def test_jupyter_is_set_up_if_it_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configures_unconfigured_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     own = tmp_path / "etc" / "jupyter" / "labconfig" / "page_config.json"
     own.parent.mkdir(parents=True)

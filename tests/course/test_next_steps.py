@@ -14,7 +14,7 @@ from helpers.course.progress import record_quiz, record_score
 from helpers.course.workspace import cells_of
 
 
-def test_links_exercises_that_are_left_to_their_cells() -> None:
+def test_remaining_exercises_link_to_their_cells() -> None:
     record_score("ping_pong", "passed", 10, 10)
     record_quiz("recv-first", 2, True)
     shown = next_steps("02")
@@ -39,7 +39,7 @@ def test_wrong_predictions_are_to_try_again() -> None:
     assert "again" not in repr(next_steps("02")) + next_steps("02")._repr_html_()
 
 
-def test_links_to_the_next_stop_of_each_path_and_home() -> None:
+def test_links_to_next_stops_and_home() -> None:
     shown = next_steps("02")
     page = shown._repr_html_()
     assert "DDP in an evening: next is 04 · Collectives\n" in repr(shown)
@@ -48,12 +48,12 @@ def test_links_to_the_next_stop_of_each_path_and_home() -> None:
     assert "Why does my job hang" not in repr(shown)
 
 
-def test_shows_the_end_of_a_path_after_its_last_stop() -> None:
+def test_last_stop_shows_end_of_path() -> None:
     assert paths()["ddp"].end in repr(next_steps("10"))
     assert paths()["everything"].end in next_steps("23")._repr_html_()
 
 
-def test_a_notebook_on_no_short_path_says_that_it_is_a_reference_work() -> None:
+def test_notebook_off_short_paths_is_reference() -> None:
     assert "reference work" in repr(next_steps("16"))
     assert "reference work" not in repr(next_steps("02"))
 

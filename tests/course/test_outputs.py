@@ -26,7 +26,7 @@ def write(path: Path, *cells: dict[str, Any]) -> None:
     write_notebook(path, {"cells": cells, "metadata": noisy, "nbformat": 4, "nbformat_minor": 5})
 
 
-def test_outputs_are_stored_and_the_second_run_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_stored_outputs_stay_identical_on_rerun(tmp_path: Path) -> None:
     path = tmp_path / "02_topic.ipynb"
     write(
         path,
@@ -58,7 +58,7 @@ def test_outputs_are_stored_and_the_second_run_gives_the_same_bytes(tmp_path: Pa
     assert "image/png" in outputs[4][0].data
 
 
-def test_a_failing_notebook_is_named_and_left_as_it_was(tmp_path: Path) -> None:
+def test_names_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "03_topic.ipynb"
     write(path, code(1, "1 + 1"), code(2, "nowhere"))
     before = path.read_bytes()
@@ -67,14 +67,14 @@ def test_a_failing_notebook_is_named_and_left_as_it_was(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_kernel_that_dies_is_named(tmp_path: Path) -> None:
+def test_names_notebook_with_dead_kernel(tmp_path: Path) -> None:
     path = tmp_path / "04_topic.ipynb"
     write(path, code(1, "import os\nos._exit(3)"))
     with pytest.raises(NotebookError, match=r"04_topic\.ipynb did not run to its end"):
         store_outputs(path)
 
 
-def test_leaves_the_authors_progress_and_displays_unchanged(
+def test_keeps_author_progress_and_displays_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = tmp_path / "mine.json"
@@ -93,9 +93,7 @@ def with_claim(cell: dict[str, Any], claim: str) -> dict[str, Any]:
     return cell | {"metadata": {"claim": claim}}
 
 
-def test_a_notebook_is_run_again_until_its_claims_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reruns_notebook_until_claims_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "_IDLE_WITHIN_S", 0.0)
     path, runs = tmp_path / "05_topic.ipynb", tmp_path / "runs"
     counted = (
@@ -113,7 +111,7 @@ def test_a_notebook_is_run_again_until_its_claims_hold(
 @pytest.mark.parametrize(
     ("claim", "reason"), [("n > 1", "but: False"), ("missing > 1", "but: NameError: .*missing")]
 )
-def test_outputs_that_refute_a_claim_are_not_stored(
+def test_discards_outputs_refuting_claim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str, reason: str
 ) -> None:
     monkeypatch.setattr(claims, "_IDLE_WITHIN_S", 0.0)

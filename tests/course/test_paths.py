@@ -26,7 +26,7 @@ each_stop = pytest.mark.parametrize(
 
 
 @each_stop
-def test_names_the_parts_of_a_path_above_the_first_part(path: LearningPath, at: int) -> None:
+def test_first_part_names_parts_of_path(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     file = find_workspace().solutions / f"{stop.notebook}.ipynb"
     cells = learner_copy(read_notebook(file), file.name)["cells"]
@@ -59,19 +59,19 @@ def test_marks_the_parts_off_a_path(path: LearningPath, at: int) -> None:
     assert dict(parts).get("Recap", "") != mark
 
 
-def test_notebooks_of_no_short_path_have_no_marks() -> None:
+def test_notebooks_off_short_paths_lack_marks() -> None:
     cells = read_notebook(find_workspace().solutions / "16_context_parallel.ipynb")["cells"]
     assert mark_parts("16_context_parallel", cells) == {}
 
 
-def test_a_part_that_does_not_exist_is_an_error_that_names_it() -> None:
+def test_error_names_nonexistent_part() -> None:
     cells = [{"cell_type": "markdown", "id": "a", "source": "# 02\n\nWords."}]
     with pytest.raises(NotebookError, match="02_blocking_p2p has no part 'One message'"):
         path_lines("02_blocking_p2p", cells)
     assert path_lines("03_nonblocking_p2p", cells) == {}
 
 
-def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
+def test_stop_includes_only_named_optional_exercises() -> None:
     named = Stop("06_deadlocks", ("Find the rank that hangs, from flight records",))
     assert [each.name for each in named.exercises] == ["who_hangs"] and named.exercises[0].further
     whole = Stop("06_deadlocks").exercises
@@ -79,7 +79,7 @@ def test_a_stop_has_an_optional_exercise_only_if_it_names_it() -> None:
 
 
 @each_stop
-def test_cells_on_a_path_use_only_names_defined_on_it(path: LearningPath, at: int) -> None:
+def test_path_cells_use_names_defined_there(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     solved = read_notebook(find_workspace().solutions / f"{stop.notebook}.ipynb")
     first, *parts = read_lesson(stop.notebook, solved).parts

@@ -37,7 +37,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_best_and_last_tries_and_time_are_kept(file: Path) -> None:
+def test_keeps_best_and_last_attempts(file: Path) -> None:
     assert progress.record_score("swap", "wrong", 0, 2) == ""
     assert progress.record_score("swap", "passed", 2, 2) == ""
     assert progress.record_score("swap", "crashed", 0, 2) == ""
@@ -48,7 +48,7 @@ def test_best_and_last_tries_and_time_are_kept(file: Path) -> None:
     assert attempts.last.when.endswith("Z") and attempts.last.when >= attempts.best.when
 
 
-def test_first_of_equally_good_scores_is_the_best() -> None:
+def test_first_of_equal_scores_is_best() -> None:
     first, second = Score("wrong", 0, 2, "a"), Score("crashed", 0, 2, "b")
     done = Progress().with_score("swap", first).with_score("swap", second)
     assert done.exercises["swap"].best is first
@@ -65,7 +65,7 @@ def test_hints_and_quizzes_are_kept(file: Path) -> None:
     assert replace(answers, when="") == QuizAnswers(3, 3, 0, True, "")
 
 
-def test_without_a_file_there_is_no_progress_and_none_is_made(file: Path) -> None:
+def test_reading_progress_creates_no_file(file: Path) -> None:
     assert progress.read_progress() == Progress()
     assert not file.parent.exists()
 
@@ -94,7 +94,7 @@ def test_default_is_the_learners_folder(monkeypatch: pytest.MonkeyPatch) -> None
         b" " * (progress.MAX_BYTES + 1),
     ],
 )
-def test_a_damaged_file_is_moved_aside_and_reported(file: Path, content: bytes) -> None:
+def test_moves_damaged_file_aside_with_note(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     for count, use in enumerate((read_note, record_one), start=1):
         file.write_bytes(content)
@@ -113,7 +113,7 @@ def read_note() -> str:
 
 
 @pytest.mark.parametrize("use", [record_one, read_note])
-def test_a_folder_in_the_files_place_gives_a_note(file: Path, use: Callable[[], str]) -> None:
+def test_folder_at_file_path_gives_note(file: Path, use: Callable[[], str]) -> None:
     file.mkdir(parents=True)
     assert str(file) in use()
 
@@ -133,7 +133,7 @@ def test_unwritable_but_readable_file_is_read(file: Path) -> None:
     assert progress.read_progress().exercises["swap"].tries == 1
 
 
-def test_a_lock_that_is_never_given_back_gives_a_note(file: Path) -> None:
+def test_unreleased_lock_gives_note(file: Path) -> None:
     record_one()
     with file.with_name(f"{file.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -146,7 +146,7 @@ def python(program: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", program])
 
 
-def test_no_score_is_lost_between_two_kernels(file: Path) -> None:
+def test_concurrent_kernels_lose_no_score(file: Path) -> None:
     writers = [
         python(
             "from helpers.course.progress import record_score\n"
@@ -160,7 +160,7 @@ def test_no_score_is_lost_between_two_kernels(file: Path) -> None:
     assert tries == {"e0": 40, "e1": 40, "e2": 40, "shared": 120}
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_file(file: Path) -> None:
+def test_kill_leaves_progress_file_whole(file: Path) -> None:
     record_one()
     for _ in range(5):
         writer = python(
@@ -192,7 +192,7 @@ JSON = st.recursive(
 
 
 @given(st.text(max_size=40))
-def test_decode_refuses_any_other_text_in_one_way(text: str) -> None:
+def test_decode_refuses_invalid_text(text: str) -> None:
     with pytest.raises(ProgressFormatError):
         decode(text)
 

@@ -98,25 +98,25 @@ def test_a_quiz_file_is_read(tmp_path: Path) -> None:
         ("answer = 1", 'answer = 1\nwrong = ["No."]', "one entry for each of the 2 options"),
     ],
 )
-def test_a_mistake_in_a_quiz_file_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_error_names_quiz_file_mistake(tmp_path: Path, old: str, new: str, words: str) -> None:
     (tmp_path / "02_topic.toml").write_text(FILE.replace(old, new))
     with pytest.raises(QuizFileError, match=rf"(?s)02_topic\.toml.*{words}|{words}"):
         load_quizzes(tmp_path)
 
 
-def test_an_id_is_unique_in_the_course(tmp_path: Path) -> None:
+def test_refuses_duplicate_quiz_id(tmp_path: Path) -> None:
     for name in ("01_a.toml", "02_b.toml"):
         (tmp_path / name).write_text(FILE)
     with pytest.raises(QuizFileError, match=r"02_b\.toml: the id 'two-sends' is used twice"):
         load_quizzes(tmp_path)
 
 
-def test_right_answers_are_evenly_distributed_over_positions() -> None:
+def test_right_answers_spread_evenly_over_positions() -> None:
     places = Counter(quiz.answer for quiz in load_quizzes().values() if len(quiz.options) == 3)
     assert all(0.25 < places[place] / places.total() < 0.42 for place in range(3)), places
 
 
-def test_the_text_has_every_option_and_no_answer() -> None:
+def test_text_lists_options_without_answer() -> None:
     assert repr(QuizView(QUIZ)) == (
         "Predict, then run: Both ranks call `send` first. What happens?\n"
         "  a) It works\n"
@@ -128,7 +128,7 @@ def test_the_text_has_every_option_and_no_answer() -> None:
     assert {other.text() for other in others} == {QUIZ.text()}
 
 
-def test_outside_a_kernel_there_is_only_text() -> None:
+def test_quiz_without_kernel_shows_only_text() -> None:
     with pytest.raises(NotImplementedError):  # IPython then takes the text
         QuizView(QUIZ)._ipython_display_()
     assert repr(QuizView(QUIZ)) == QUIZ.text()
@@ -142,7 +142,7 @@ def test_outside_a_kernel_there_is_only_text() -> None:
         (2, "c) Wrong. gloo does not buffer."),
     ],
 )
-def test_an_answer_is_judged_by_word_and_recorded(choice: int, said: str) -> None:
+def test_judges_and_records_each_answer(choice: int, said: str) -> None:
     assert answer_quiz(QUIZ, choice) == said
     answers = read_progress().quizzes["two-sends"]
     assert (answers.tries, answers.last_choice, answers.correct) == (1, choice, choice == 1)
@@ -216,7 +216,7 @@ def evaluate(client: BlockingKernelClient, source: str) -> str:
     return str(display(client, source)["text/plain"])
 
 
-def test_in_a_kernel_a_quiz_has_buttons(kernel: BlockingKernelClient) -> None:
+def test_quiz_in_kernel_has_buttons(kernel: BlockingKernelClient) -> None:
     live = display(kernel, SHOW)
     assert live.keys() == {"text/plain", "text/html", WIDGET_VIEW}
     assert "Run this cell again to choose an answer." in live["text/html"]
@@ -229,7 +229,7 @@ def test_in_a_kernel_a_quiz_has_buttons(kernel: BlockingKernelClient) -> None:
     assert stored == {"text/plain": QUIZ.text()}
 
 
-def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKernelClient) -> None:
+def test_buttons_judge_repeated_choices(kernel: BlockingKernelClient) -> None:
     kernel.execute(
         SHOW + "from helpers.course.quizzes import quiz_widget\nsaid = []\n"
         "_, choices, button = quiz_widget(view.quiz, said.append).children"
@@ -248,7 +248,7 @@ def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKerne
     assert read_progress().quizzes["two-sends"].tries == 3
 
 
-def test_an_answer_links_to_the_next_cell_if_it_is_code() -> None:
+def test_answer_links_to_next_code_cell() -> None:
     for quiz_id in quizzes_of_notebooks()["02_blocking_p2p"]:
         page = answer_html(load_quizzes()[quiz_id], 0)
         link = re.search(r'<a href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">Run the next', page)

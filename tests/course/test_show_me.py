@@ -53,6 +53,6 @@ def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_progress().hints == {}
 
 
-def test_refuses_a_name_that_is_no_exercise() -> None:
+def test_refuses_unknown_exercise_name() -> None:
     with pytest.raises(UnknownExercise, match="Did you mean ping_pong"):
         show_me("ping_pang")

@@ -45,11 +45,11 @@ def test_near_misses_of_exercises_are_named(call: str) -> None:
     )
 
 
-def test_names_of_the_course_are_known_without_a_file() -> None:
+def test_explains_course_names_without_file() -> None:
     assert "first code cell" in advice("check", "check(f)", [], ("check", "launch"))
 
 
-def test_the_error_of_a_fresh_kernel_has_the_advice() -> None:
+def test_fresh_kernel_error_includes_advice() -> None:
     path = find_workspace().notebooks / "00_start_here.ipynb"
     checked = next(s for s in map(source_of, cells_of(path.stem)) if "check(" in s and "=" in s)
     kernel = Kernel(spec=KERNELS / "python3", JPY_SESSION_NAME=str(path))

@@ -57,13 +57,13 @@ def test_checks_only_changed_answers(notebook: Path, capsys: pytest.CaptureFixtu
     assert not capsys.readouterr().out
 
 
-def test_a_file_that_cannot_be_read_is_left_for_later(tmp_path: Path) -> None:
+def test_postpones_unreadable_file(tmp_path: Path) -> None:
     broken = tmp_path / "02_blocking_p2p.ipynb"
     broken.write_text("{")
     assert watch_command.check_changed(broken, {}) == {}
 
 
-def test_only_what_changed_since_the_start_counts(notebook: Path) -> None:
+def test_counts_only_changes_since_start(notebook: Path) -> None:
     answer(notebook, RIGHT)
     os.utime(notebook, (0, 0))
     saves = Saves.since_start(notebook.parent)

@@ -50,7 +50,7 @@ def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     "which", ["1", "01", "01_process_groups", "01_process_groups.ipynb", "../01_process_groups"]
 )
-def test_reset_keeps_the_old_file_next_to_the_fresh_one(workspace: Workspace, which: str) -> None:
+def test_reset_keeps_old_file_beside_fresh(workspace: Workspace, which: str) -> None:
     copy_missing_notebooks(workspace)
     mine = workspace.work / "01_process_groups.ipynb"
     for count in (1, 2):
@@ -65,15 +65,13 @@ def test_reset_keeps_the_old_file_next_to_the_fresh_one(workspace: Workspace, wh
     ]
 
 
-def test_resets_a_notebook_that_was_deleted(workspace: Workspace) -> None:
+def test_resets_deleted_notebook(workspace: Workspace) -> None:
     fresh, kept = reset(workspace, "14")
     assert fresh.read_text() == "handed out 14_pipeline_parallel" and kept is None
 
 
 @pytest.mark.parametrize("which", ["2", "99", "process", ""])
-def test_reset_of_an_unknown_notebook_names_those_that_exist(
-    workspace: Workspace, which: str
-) -> None:
+def test_unknown_notebook_reset_lists_existing_ones(workspace: Workspace, which: str) -> None:
     with pytest.raises(WorkspaceError, match="00_start_here, 01_process_groups"):
         reset(workspace, which)
 
@@ -97,7 +95,7 @@ def as_another_user(holds: Callable[[], bool]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_a_shared_installation_leaves_each_persons_work_in_their_home(
+def test_shared_installation_works_in_user_home(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
@@ -119,7 +117,7 @@ def test_refuses_a_folder_of_another_user(
     assert as_another_user(lambda: workspace.work == workspace.root / "work")
 
 
-def test_uses_the_folder_of_the_environment_variable(
+def test_uses_folder_from_environment_variable(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -129,7 +127,7 @@ def test_uses_the_folder_of_the_environment_variable(
     assert not (workspace.root / "work").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_error(
+def test_uncreatable_folder_raises_clear_error(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_WORK", "/proc/no-folder/work")

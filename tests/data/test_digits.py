@@ -46,7 +46,7 @@ def test_digits_equal_those_of_scikit_learn() -> None:
     assert torch.equal(y, torch.from_numpy(found.target).long())
 
 
-def test_changed_digits_do_not_reach_the_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_digits_spares_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MNIST_FOLDER_VARIABLE, raising=False)
     for load in (digits, small_digits):
         before = load()[0].clone()
@@ -67,9 +67,7 @@ def test_reads_plain_and_compressed_idx_files(
     assert x[1, 0].item() == pytest.approx(120 / 255) and x[0, 1].item() == pytest.approx(10 / 255)
 
 
-def test_checks_use_the_small_digits_whatever_the_reader_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checks_always_use_small_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MNIST_FOLDER_VARIABLE, str(write_set(tmp_path, packed=False)))
     assert small_digits()[0].shape == (1797, 64)
     assert digits()[0].shape == (2, 12)
@@ -96,7 +94,7 @@ RIGHT = idx_bytes(IMAGE_BYTES, 2, 3, 4)
         (gzip.compress(RIGHT[:-1], mtime=0), "has only 23"),
     ],
 )
-def test_a_broken_file_is_reported_by_name(tmp_path: Path, content: bytes, says: str) -> None:
+def test_error_names_broken_file(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "images"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=says) as caught:
@@ -104,9 +102,7 @@ def test_a_broken_file_is_reported_by_name(tmp_path: Path, content: bytes, says:
     assert str(path) in str(caught.value)
 
 
-def test_a_packed_file_that_would_grow_without_end_is_not_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refuses_oversized_packed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idx, "MAX_BYTES", 1000)
     path = tmp_path / "images.gz"
     path.write_bytes(gzip.compress(idx_bytes(bytes(5_000_000), 2, 3, 4)))
@@ -123,14 +119,14 @@ def test_reads_an_empty_set(tmp_path: Path) -> None:
     assert read_idx(path, dims=3).shape == (0, 3, 4)
 
 
-def test_a_folder_without_the_files_is_reported(tmp_path: Path) -> None:
+def test_reports_folder_without_data_files(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=f"neither {IMAGES} nor {IMAGES}.gz"):
         digits(tmp_path)
     with pytest.raises(DataFileError, match="or none"):
         digits(tmp_path / "nowhere")
 
 
-def test_files_that_do_not_belong_together_are_reported(tmp_path: Path) -> None:
+def test_reports_mismatched_images_and_labels(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="2 images and 3 labels"):
         digits(write_set(tmp_path, False, bytes([1, 2, 3])))
     with pytest.raises(DataFileError, match="a label is 10"):

@@ -16,19 +16,19 @@ def on_gpu(trace: dict[str, Any]) -> list[dict[str, Any]]:
     return [event for event in trace["traceEvents"] if event["pid"] == "GPU"]
 
 
-def test_the_file_is_small_and_names_no_path() -> None:
+def test_trace_is_small_without_paths() -> None:
     assert len(files("helpers.data").joinpath("ddp_on_a_gpu.json.gz").read_bytes()) < MAX_BYTES
     assert not re.search(r"/(?:tmp|home|root|opt|usr)/|\.py\b|://", json.dumps(gpu_trace()))
 
 
-def test_all_reduces_have_a_stream_of_their_own() -> None:
+def test_all_reduces_use_separate_stream() -> None:
     streams: dict[bool, set[int]] = {True: set(), False: set()}
     for event in on_gpu(gpu_trace()):
         streams[event["name"].startswith("nccl")].add(event["args"]["stream"])
     assert streams == {True: {16}, False: {7}}
 
 
-def test_each_piece_of_work_was_launched_before_it_started() -> None:
+def test_launches_precede_their_gpu_work() -> None:
     trace = gpu_trace()
     launched = {
         event["args"]["correlation"]: event["ts"]

@@ -35,7 +35,7 @@ def write(folder: Path, ranks: list[Rank], *, as_json: bool = False) -> Path:
     [("nccl_healthy", NOTHING), ("gloo_missing_call", HANG)],
     ids=["healthy", "hang"],
 )
-def test_exit_code_says_what_happened(case: str, code: int) -> None:
+def test_exit_code_reflects_diagnosis(case: str, code: int) -> None:
     assert run(CASES / case).exit_code == code
 
 

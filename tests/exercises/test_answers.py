@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.prove
-def test_visible_cases_end_as_the_file_says(exercise: Exercise, known: KnownAnswer) -> None:
+def test_visible_cases_match_answers_file(exercise: Exercise, known: KnownAnswer) -> None:
     why = answer_problem(exercise, known, VISIBLE_SECRET)
     assert not why, why
 
@@ -97,7 +97,7 @@ def test_titles_name_one_answer_each(exercise: Exercise) -> None:
 
 
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
-def test_every_exercise_has_six_wrong_and_two_right_answers(exercise: Exercise) -> None:
+def test_each_exercise_has_enough_known_answers(exercise: Exercise) -> None:
     counts = Counter(known.kind for known in known_answers(exercise))
     assert counts[AnswerKind.MISTAKE] + counts[AnswerKind.WRONG] >= 6
     assert counts[AnswerKind.RIGHT] >= 2

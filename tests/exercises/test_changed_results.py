@@ -121,7 +121,7 @@ def _tensors(
         if exercise.kind is not Kind.SCRIPT
     ],
 )
-def test_a_result_with_one_part_changed_is_wrong(name: str) -> None:
+def test_partly_changed_result_is_wrong(name: str) -> None:
     exercise, rng = get(name), random.Random(name)
     tried = [each for each in results(name) if each.run.ok]
     assert tried

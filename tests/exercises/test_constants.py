@@ -25,7 +25,7 @@ CASES = [(name, given, value) for name, (given, values) in ANSWERS.items() for v
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("name", "given", "value"), CASES)
-def test_a_constant_earns_a_sixth_at_most(name: str, given: str, value: str) -> None:
+def test_constant_answer_earns_at_most_sixth(name: str, given: str, value: str) -> None:
     answer = build_answer([f"def {name}({given}):\n    return {value}\n"], name)
     assert isinstance(answer, Answer)
     shares = []

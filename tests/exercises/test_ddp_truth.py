@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("preloaded")
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", ["HookedDDP", "BucketedDDP"])
-def test_torchs_own_wrapper_is_right_on_every_rank(name: str) -> None:
+def test_torch_ddp_passes_on_every_rank(name: str) -> None:
     for case in draw(get(name), VISIBLE_SECRET)[::4]:
         run = launch(wrapped, case.world_size, per_rank=[(mine,) for mine in case.given])
         assert not any(Execution(case, run).all_findings()), case

@@ -26,7 +26,7 @@ def test_every_kind_is_used() -> None:
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -> None:
+def test_draws_depend_only_on_secret(exercise: Exercise) -> None:
     cases, other = visible(exercise.name), exercise.draw("another secret")
     # each start of real agents or MPI ranks takes seconds, so one case may contain a dozen starts
     assert len(cases) >= (2 if exercise.kind is Kind.SCRIPT else 12) and len(exercise.hints) == 3
@@ -36,7 +36,7 @@ def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
+def test_messages_name_only_existing_facts(exercise: Exercise) -> None:
     """`{n}` in a message is the world size, `{src}` is a fact. A name that no case has is not replaced."""
     cases = visible(exercise.name)
     words = {each.advice for each in exercise.failed}

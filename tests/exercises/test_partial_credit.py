@@ -34,7 +34,7 @@ def graded(*, every_case: bool) -> CheckResult:
     return grade(get("split_sum"), answer, str, every_case=every_case)
 
 
-def test_the_cases_that_pass_give_their_share_of_the_points() -> None:
+def test_passing_cases_earn_proportional_points() -> None:
     result = graded(every_case=True)
     passed = [case.passed for case in result.cases]
     assert 0 < sum(passed) < len(passed) == get("split_sum").count
@@ -42,7 +42,7 @@ def test_the_cases_that_pass_give_their_share_of_the_points() -> None:
     assert result.points == round(10 * sum(passed) / len(passed), 1)
 
 
-def test_stopping_at_the_first_failure_gives_the_same_verdict_and_advice() -> None:
+def test_early_stop_keeps_verdict_and_advice() -> None:
     whole, short = graded(every_case=True), graded(every_case=False)
     last = len(short.cases) - 1
     assert [case.passed for case in short.cases] == [True] * last + [False]
@@ -96,7 +96,7 @@ def global_mean_and_variance(rank, world_size, x):
 """
 
 
-def test_right_values_keep_half_at_most_where_a_rule_on_traffic_is_broken() -> None:
+def test_broken_traffic_rule_halves_credit() -> None:
     exercise = get("global_mean_and_variance")
     answer = build_answer([TWO_SUMS], exercise.name)
     assert isinstance(answer, Answer), answer
@@ -118,7 +118,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
 """
 
 
-def test_cases_that_cannot_reveal_a_broken_rule_earn_no_credit() -> None:
+def test_uninformative_cases_earn_no_credit() -> None:
     answer = build_answer([ONE_LEVEL], "two_level_all_reduce")
     assert isinstance(answer, Answer), answer
     result = grade(get("two_level_all_reduce"), answer, str)
@@ -128,7 +128,7 @@ def test_cases_that_cannot_reveal_a_broken_rule_earn_no_credit() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "points"), [(0, 10.0), (1, 6.9), (2, 4.4), (6, 0.0), (12, 0.0)])
-def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points: float) -> None:
+def test_wrong_judgement_costs_more_than_share(wrong: int, points: float) -> None:
     exercise, answer = get("who_hangs"), Answer("who_hangs", "", ())
     outcomes = [Outcome.WRONG] * wrong + [Outcome.PASSED] * (24 - wrong)
     verdicts = [
@@ -138,7 +138,7 @@ def test_each_wrong_judgement_costs_much_more_than_its_share(wrong: int, points:
     assert combine_verdicts(exercise, answer, verdicts, len(verdicts)).points == points
 
 
-def test_a_forbidden_call_is_worth_nothing_however_right_the_values_are() -> None:
+def test_forbidden_call_forfeits_all_points() -> None:
     forbidden = TWO_SUMS.replace(
         "dist.all_reduce(part)", "dist.reduce(part, 0); dist.broadcast(part, 0)"
     )

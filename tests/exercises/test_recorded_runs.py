@@ -12,7 +12,7 @@ from helpers.exercises.nb23_capstone.plan_a_run import (
 @pytest.mark.parametrize(
     "run", RECORDED_RUNS, ids=[f"{run[0]}, {run[1]:,} parameters" for run in RECORDED_RUNS]
 )
-def test_a_recorded_run_is_what_its_name_says(run):
+def test_recorded_run_matches_its_label(run):
     for percent in (70, 100, 140):
         label, task = scale_recorded_run(run, percent)
         room = task.cluster["memory"]

@@ -27,11 +27,11 @@ def seen_by_ranks(exercise: Exercise) -> set[str]:
 
 
 @pytest.mark.parametrize("exercise", WITH_PROGRAMME, ids=lambda exercise: exercise.name)
-def test_declares_values_that_only_the_rank_reports(exercise: Exercise) -> None:
+def test_exercises_declare_rank_reported_values(exercise: Exercise) -> None:
     assert seen_by_ranks(exercise) <= {*exercise.reported}
 
 
-def test_scripts_declare_values_that_only_their_workers_report() -> None:
+def test_scripts_declare_worker_reported_values() -> None:
     silent = {e.name for e in WITH_PROGRAMME if e.kind is Kind.SCRIPT and not e.reported}
     # everything that these return is compared with drawn values, or comes from the process that starts
     # them
@@ -46,7 +46,7 @@ def test_scripts_declare_values_that_only_their_workers_report() -> None:
 @pytest.mark.parametrize(
     "value", [float("nan"), -2, -0.5, 1 << 70, object(), [[float("inf")]], b"x"]
 )
-def test_rejects_reports_that_are_impossible(value: object) -> None:
+def test_rejects_impossible_reports(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value})
 
 
@@ -55,7 +55,7 @@ def test_leaves_possible_reports_to_the_exercise(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value, "other": float("nan")}) is None
 
 
-def test_the_instructor_reads_what_a_flagged_answer_could_have_made_up() -> None:
+def test_review_names_forgeable_values() -> None:
     record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
     assert record.review_reasons == ()
     flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))

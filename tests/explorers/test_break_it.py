@@ -53,7 +53,7 @@ def test_without_faults_the_function_runs_unchanged(broken: FaultExplorer) -> No
     assert all("test_break_it.py" in str(event.where) for event in run.trace)
 
 
-def test_starts_with_the_last_ranks_last_call_left_out(broken: FaultExplorer) -> None:
+def test_starts_without_last_rank_final_call(broken: FaultExplorer) -> None:
     assert repr(broken).splitlines()[1:] == [
         "rank 0: send→1, recv←2 (never finished)",
         "rank 1: recv←0, send→2",
@@ -69,15 +69,13 @@ def test_starts_with_the_last_ranks_last_call_left_out(broken: FaultExplorer) ->
         (Faults(3, slow_rank=2), "rank 1: recv←0, [slow link], send→2"),
     ],
 )
-def test_a_delay_is_drawn_on_the_rank_that_it_delays(
-    broken: FaultExplorer, faults: Faults, line: str
-) -> None:
+def test_draws_delay_on_delayed_rank(broken: FaultExplorer, faults: Faults, line: str) -> None:
     run = broken.run(faults)
     assert run.failure is None
     assert line in broken.draw(faults, run).text.splitlines()
 
 
-def test_a_rank_waits_for_a_call_that_is_left_out(broken: FaultExplorer) -> None:
+def test_rank_waits_for_omitted_call(broken: FaultExplorer) -> None:
     faults = Faults(3, dropped_call=(1, 1))
     run = broken.run(faults)
     assert isinstance(run.failure, Deadlock)
@@ -85,7 +83,7 @@ def test_a_rank_waits_for_a_call_that_is_left_out(broken: FaultExplorer) -> None
     assert [event.op for event in run.trace.of(1)] == ["recv"]
 
 
-def test_batches_works_and_collectives_of_objects_count_as_the_learner_calls_them() -> None:
+def test_counts_batches_and_object_collectives_once() -> None:
     changed = FaultExplorer(exchange, Faults(2))
     run = changed.run(changed.start)
     assert run.failure is None
@@ -121,7 +119,7 @@ def twenty(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(1))
 
 
-def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
+def test_menu_offers_last_calls_of_ranks() -> None:
     menus, _ = break_it(twenty, 2).menus(lambda faults: None)
     *_, dropped_call = menus.children
     words = [name for name, _ in dropped_call.options]
@@ -130,7 +128,7 @@ def test_a_few_last_calls_of_each_rank_can_be_left_out() -> None:
     menus.close_all()
 
 
-def test_more_ranks_than_a_page_can_show_are_refused() -> None:
+def test_refuses_more_ranks_than_page_shows() -> None:
     with pytest.raises(ValueError, match="on 1 to 8 ranks, not on 9"):
         break_it(ring, 9)
 

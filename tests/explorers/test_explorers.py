@@ -13,7 +13,7 @@ from helpers.explorers.form import fill, javascript_of, text_of
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_shown_as_text_and_as_a_page_that_is_the_same_in_each_run(name: str) -> None:
+def test_explorer_shows_reproducible_text_and_page(name: str) -> None:
     bundle = explore(name)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
     assert bundle["text/plain"].endswith(".")
@@ -21,7 +21,7 @@ def test_it_is_shown_as_text_and_as_a_page_that_is_the_same_in_each_run(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_in_a_module_ends_its_script(name: str) -> None:
+def test_explorer_source_never_closes_script_tag(name: str) -> None:
     source = javascript_of(import_module(f"helpers.explorers.{name}"))
     assert "</script" not in source and "<!--" not in source
 
@@ -51,9 +51,7 @@ def test_values_are_written_into_templates(template: str, text: str) -> None:
         ("cost", {"model": "GPT-5"}, "model offers Llama 3 8B"),
     ],
 )
-def test_refuses_choices_that_are_not_offered(
-    name: str, setting: dict[str, Any], says: str
-) -> None:
+def test_refuses_unavailable_choices(name: str, setting: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         explore(name, **setting)
 
@@ -70,7 +68,7 @@ def test_collectives_run_on_real_ranks() -> None:
 
 
 @pytest.mark.parametrize("ranks", range(2, 9))
-def test_ring_and_tree_give_every_rank_the_sum(ranks: int) -> None:
+def test_ring_and_tree_sum_all_ranks(ranks: int) -> None:
     has = [{rank} for rank in range(ranks)]
     for pairs in algorithms.tree(ranks):
         for src, dst in pairs:
@@ -84,7 +82,7 @@ def test_ring_and_tree_give_every_rank_the_sum(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", range(4, 9))
-def test_the_ring_is_cheaper_from_the_length_that_is_named(ranks: int) -> None:
+def test_ring_wins_beyond_named_length(ranks: int) -> None:
     setting = algorithms.START_SETTING | {"ranks": ranks, "nbytes": 4**10}
     crossing = algorithms.plan(**setting)["crossing"]
     for factor, cheaper in ((0.9, "tree"), (1.1, "ring")):
@@ -96,7 +94,7 @@ def test_the_ring_is_cheaper_from_the_length_that_is_named(ranks: int) -> None:
         assert min(time, key=time.__getitem__) == cheaper
 
 
-def test_buckets_hide_all_but_the_last_on_a_fast_network_and_nothing_as_one() -> None:
+def test_fast_network_exposes_only_last_bucket() -> None:
     assert buckets.bucket_sizes(7, 3) == [3, 3, 1]
     fast = buckets.reduction_times([1] * 4, 2.0, 0.5, 0.0)
     assert fast[-1] == (6.0, 6.0, 6.5)
@@ -117,13 +115,13 @@ def test_bubbles_are_those_of_the_papers(stages: int, microbatches: int) -> None
         assert found == pytest.approx(third)
 
 
-def test_a_parameter_takes_sixteen_bytes_whatever_its_dtype() -> None:
+def test_parameter_memory_is_independent_of_dtype() -> None:
     for numbers in (4, 2):
         assert memory.parts(1000, 8, numbers, 0)["total"] == 16_000
         assert memory.parts(1000, 8, numbers, 3)["total"] == 2000
 
 
-def test_the_interval_that_is_named_loses_least() -> None:
+def test_recommended_interval_minimizes_loss() -> None:
     plan = checkpoints.plan(60, 300, 256)
     best = min(plan["rows"], key=lambda row: row["both"])
     assert best["minutes"] == plan["best"]
@@ -137,7 +135,7 @@ def test_samples_are_those_of_torchs_sampler() -> None:
     assert "2 samples left out" in forgotten and forgotten.endswith("is the same.")
 
 
-def test_the_best_layout_is_said_in_words() -> None:
+def test_text_describes_best_layout() -> None:
     text = repr(explore("cost"))
     assert "Best: DP 128 x TP 4 x PP 1, ZeRO-3, microbatch 1. A step takes 30.4 s" in text
     assert "1 trillion tokens take 21.0 days" in text

@@ -60,7 +60,7 @@ def same(page: Any, python: Any) -> bool:
 @pytest.mark.extended
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_computes_what_python_computes(name: str, page: Page) -> None:
+def test_page_computes_same_results_as_python(name: str, page: Page) -> None:
     module, settings = import_module(f"helpers.explorers.{name}"), settings_of(name)
     to_json = explore(name).to_json()
     found = page.evaluate(COMPUTE, [javascript_of(module), to_json, settings])
@@ -75,7 +75,7 @@ def show(page: Page, *explorers: Any) -> None:
     expect(page.locator(".rr-explorer svg")).to_have_count(len(explorers))
 
 
-def test_a_slider_changes_the_numbers_and_the_picture(page: Page) -> None:
+def test_slider_updates_numbers_and_picture(page: Page) -> None:
     show(page, explore("pipeline", kind="GPipe"))
     says, picture = page.locator(".rr-says"), page.locator(".rr-explorer svg")
     slider = page.get_by_role("slider", name="microbatches")
@@ -93,7 +93,7 @@ def test_a_slider_changes_the_numbers_and_the_picture(page: Page) -> None:
     assert picture.inner_html() == before
 
 
-def test_keys_move_the_controls_and_not_the_notebook(page: Page) -> None:
+def test_keys_move_controls_without_moving_notebook(page: Page) -> None:
     show(page, explore("pipeline"))
     page.evaluate(
         "document.addEventListener('keydown', () => document.body.classList.add('moved'))"
@@ -106,14 +106,14 @@ def test_keys_move_the_controls_and_not_the_notebook(page: Page) -> None:
     expect(page.locator("body")).not_to_have_class("moved")
 
 
-def test_two_pages_of_one_explorer_have_separate_controls(page: Page) -> None:
+def test_pages_of_same_explorer_stay_independent(page: Page) -> None:
     show(page, explore("memory"), explore("memory"))
     page.get_by_role("radio", name="24").last.check()
     expect(page.locator(".rr-says").first).to_contain_text("with 80 GB")
     expect(page.locator(".rr-says").last).to_contain_text("with 24 GB")
 
 
-def test_a_gpu_brings_its_links_and_a_model_of_ones_own_its_sizes(page: Page) -> None:
+def test_gpu_and_model_choices_set_controls(page: Page) -> None:
     show(page, explore("cost", gpus=64))
     layers = page.get_by_role("slider", name="your own: layers")
     expect(layers).to_be_disabled()
@@ -124,7 +124,7 @@ def test_a_gpu_brings_its_links_and_a_model_of_ones_own_its_sizes(page: Page) ->
     expect(layers).to_be_enabled()
 
 
-def test_collectives_say_that_their_ranks_were_real(page: Page) -> None:
+def test_collective_page_notes_real_ranks(page: Page) -> None:
     show(page, explore("collective", op="reduce", ranks=3, root=2))
     expect(page.locator(".rr-note")).to_contain_text("On real ranks: when this cell ran")
     page.get_by_role("slider", name="ranks").fill("0")  # two ranks have no root 2
@@ -134,7 +134,7 @@ def test_collectives_say_that_their_ranks_were_real(page: Page) -> None:
     expect(page.get_by_role("radio", name="SUM")).to_be_disabled()
 
 
-def test_controls_work_in_an_exported_notebook_without_a_server(page: Page, tmp_path: Path) -> None:
+def test_exported_controls_work_without_server(page: Page, tmp_path: Path) -> None:
     output = nbformat.v4.new_output("execute_result", explore("buckets")._repr_mimebundle_())  # type: ignore[no-untyped-call]
     cell = nbformat.v4.new_code_cell('explore("buckets")', outputs=[output])  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
@@ -170,7 +170,7 @@ def test_it_is_readable_and_accessible(name: str, page: Page) -> None:
     assert min(page.locator(".rr-explorer :is(text, p, span, output)").evaluate_all(sizes)) >= 13
 
 
-def test_nothing_glides_where_motion_is_not_wanted(page: Page) -> None:
+def test_reduced_motion_disables_transitions(page: Page) -> None:
     show(page, explore("memory"))
     glide = "node => getComputedStyle(node).transitionDuration"
     bar = page.locator(".rr-explorer svg > rect").first

@@ -19,13 +19,13 @@ def written(out: Path) -> dict[str, str]:
     }
 
 
-def test_references_are_those_of_the_solved_notebooks() -> None:
+def test_references_match_solved_notebooks() -> None:
     found = reference_answers(["02_blocking_p2p"], solutions_folder())
     assert "def ping_pong" in found["ping_pong"] and len(found) == 5
     assert not reference_answers(["02_blocking_p2p"], None)
 
 
-def test_each_learner_has_a_folder_and_each_exercise_a_file(tmp_path: Path) -> None:
+def test_writes_learner_folders_with_answer_files(tmp_path: Path) -> None:
     tries = [exercise(answer="def ping_pong(): ..."), exercise("token_ring", answer="")]
     ada = record("Ada", *tries)
     more = replace(
@@ -43,7 +43,7 @@ def test_each_learner_has_a_folder_and_each_exercise_a_file(tmp_path: Path) -> N
 NAMES = page_names(["Ada", "Bob"])
 
 
-def test_answers_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
+def test_removes_answers_of_earlier_run(tmp_path: Path) -> None:
     answered = exercise(answer="x = 1")
     write_answers([record("Ada", answered), record("Bob", answered)], tmp_path)
     note = next(tmp_path.rglob("ada-*")) / "note.txt"
@@ -53,7 +53,7 @@ def test_answers_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("bob-*"))
 
 
-def test_a_records_name_cannot_leave_the_folder(tmp_path: Path) -> None:
+def test_record_names_never_escape_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     bad = replace(exercise(answer="x = 1"), name="../../../stolen")
     write_answers([record("../../etc/passwd", exercise(answer="x = '\ud800'"), bad)], out)

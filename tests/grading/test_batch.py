@@ -33,7 +33,7 @@ def points(out: Path) -> dict[str, float]:
     return {record.learner: record.points for record in read_records(out)}
 
 
-def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: Path) -> None:
+def test_regrading_class_finds_no_difference(tmp_path: Path) -> None:
     folder, out = make_class(tmp_path / "class"), tmp_path / "out"
     done = grade(folder, out)
     assert done.returncode == 1, done.stderr  # a file that cannot be read needs a look
@@ -64,7 +64,7 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
 
 
 @pytest.mark.soak
-def test_reports_are_about_the_copy_that_counts(tmp_path: Path) -> None:
+def test_reports_describe_counting_copy(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)
     write_notebook(folder / "anna" / "old 02_blocking_p2p.ipynb", WRONG)
@@ -87,7 +87,7 @@ def test_reports_are_about_the_copy_that_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "what", ["no folder", "empty", "out is a file", "out within", "roster", "policy", "sandbox"]
 )
-def test_reports_bad_input_in_one_line_with_exit_code_2(tmp_path: Path, what: str) -> None:
+def test_bad_input_prints_one_error_line(tmp_path: Path, what: str) -> None:
     folder, out, options = make_class(tmp_path / "class"), tmp_path / "out", []
     if what == "no folder":
         folder = tmp_path / "nowhere"

@@ -24,7 +24,7 @@ with BatchLock(sys.argv[1]).hold_shared():
 """
 
 
-def test_exclusive_waits_for_others_and_can_be_nested(tmp_path: Path) -> None:
+def test_exclusive_lock_waits_and_nests(tmp_path: Path) -> None:
     lock = BatchLock(str(tmp_path / "turns"))
     command = [sys.executable, "-c", OTHER, lock.file]
     with subprocess.Popen(
@@ -42,7 +42,7 @@ def test_exclusive_waits_for_others_and_can_be_nested(tmp_path: Path) -> None:
             other.kill()
 
 
-def test_a_grader_that_dies_releases_its_lock(tmp_path: Path) -> None:
+def test_dead_grader_releases_lock(tmp_path: Path) -> None:
     lock = BatchLock(str(tmp_path / "turns"))
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, lock.file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -54,7 +54,7 @@ def test_a_grader_that_dies_releases_its_lock(tmp_path: Path) -> None:
         assert time.monotonic() - began < 60  # it gives up its wait after five minutes
 
 
-def test_a_child_that_was_forked_within_a_turn_does_not_keep_it(tmp_path: Path) -> None:
+def test_forked_child_never_keeps_lock(tmp_path: Path) -> None:
     """A judge is forked while its grader runs next to others, and lives on when the turn is over."""
     lock = BatchLock(str(tmp_path / "turns"))
     with lock.hold_shared():
@@ -84,7 +84,7 @@ while True:
 """
 
 
-def test_changing_shared_holders_do_not_starve_an_exclusive_one(tmp_path: Path) -> None:
+def test_shared_locks_never_starve_exclusive_lock(tmp_path: Path) -> None:
     """Three of them, one of which is always in: a lock without a gate is never free."""
     lock = BatchLock(str(tmp_path / "turns"))
     command = [sys.executable, "-c", ALWAYS, lock.file]
@@ -103,7 +103,7 @@ def test_changing_shared_holders_do_not_starve_an_exclusive_one(tmp_path: Path) 
             other.communicate()
 
 
-def test_a_grader_that_waits_too_long_learns_that_it_is_not_alone(
+def test_timed_out_exclusive_lock_reports_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(batch_lock._PATIENCE_S, fcntl.LOCK_EX, 0.1)

@@ -38,7 +38,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
-def test_ends_processes_that_use_too_much_and_removes_the_group() -> None:
+def test_kills_greedy_processes_and_removes_group() -> None:
     program = "input(); kept = bytearray(1 << 29); print(len(kept))"
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     group = put_into_group(child.pid, 1 << 27, 50)
@@ -51,7 +51,7 @@ def test_ends_processes_that_use_too_much_and_removes_the_group() -> None:
 
 @pytest.mark.soak
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
-def test_limits_kernel_memory_that_no_process_shows(plan: Plan, tmp_path: Path) -> None:
+def test_cgroup_limits_hidden_kernel_memory(plan: Plan, tmp_path: Path) -> None:
     record = graded(grader_of(replace(plan, limits=SMALL)), tmp_path, AREAS)
     found = next(each for each in record.exercises if each.name == "broadcast_from")
     assert (found.outcome, found.points) == ("too much memory", 0.0), found
@@ -76,7 +76,7 @@ print(number, flush=True)
 
 
 @pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
-def test_a_group_bounds_its_processes_also_for_root_and_ends_them_all() -> None:
+def test_cgroup_bounds_and_kills_root_processes() -> None:
     program = subprocess.Popen(
         [sys.executable, "-c", f"input()\n{FORKS}\ninput()"],
         stdin=subprocess.PIPE,
@@ -109,7 +109,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
-def test_groups_of_a_killed_grader_are_removed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_grader_removes_orphaned_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     said = subprocess.run(
         [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False
     ).stdout
@@ -152,7 +152,7 @@ print("ended")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
-def test_a_group_of_version_2_ends_all_at_once(tmp_path: Path) -> None:
+def test_cgroup_v2_kills_all_processes_together(tmp_path: Path) -> None:
     """On a hierarchy of its own, whose kernel files are real, whatever version this machine uses."""
     mounted = [
         "unshare",
@@ -173,7 +173,7 @@ def test_a_group_of_version_2_ends_all_at_once(tmp_path: Path) -> None:
     assert run.stdout == "ended\n", run.stderr
 
 
-def test_limits_of_version_2_are_written_where_it_has_them(tmp_path: Path) -> None:
+def test_writes_limits_to_cgroup_v2_files(tmp_path: Path) -> None:
     for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.weight"):
         (tmp_path / name).touch()
     for kind in cgroup.KINDS:
@@ -207,7 +207,7 @@ while True:
 
 @pytest.mark.soak  # a machine that does other things as well may spoil the shares
 @pytest.mark.skipif(not can_bound("cpu"), reason="no cpu cgroup can be had here")
-def test_many_spinning_sessions_get_one_share_of_a_core() -> None:
+def test_spinning_sessions_get_one_cpu_share() -> None:
     """Sixty sessions in one group next to one process in another, all on one core."""
     core = {min(os.sched_getaffinity(0))}
     programs = [

@@ -64,7 +64,7 @@ def assert_as_expected(out: Path, expected: list[Expected]) -> None:
 @pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(4 * 3600)
-def test_grades_a_class_of_a_thousand_despite_kills(tmp_path: Path) -> None:
+def test_grades_thousand_learners_despite_kills(tmp_path: Path) -> None:
     """Killed three times on the way, with all that it has started, and run again."""
     count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
     expected = make_class(tmp_path / "class", count)

@@ -55,7 +55,7 @@ def test_the_last_holder_removes_the_folder(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_sweep_removes_only_folders_that_no_process_holds(
+def test_sweep_removes_only_unheld_folders(
     folder: Path,
 ) -> None:
     other = _holder(folder)
@@ -68,7 +68,7 @@ def test_sweep_removes_only_folders_that_no_process_holds(
     assert not folder.exists()
 
 
-def test_a_folder_that_is_new_or_a_link_stays(folder: Path, tmp_path: Path) -> None:
+def test_sweep_keeps_new_folders_and_links(folder: Path, tmp_path: Path) -> None:
     folder.mkdir()
     target = tmp_path / "elsewhere"
     target.mkdir()
@@ -79,7 +79,7 @@ def test_a_folder_that_is_new_or_a_link_stays(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o755, 0o1777])
-def test_a_folder_that_others_can_read_or_write_to_is_refused(folder: Path, mode: int) -> None:
+def test_refuses_folder_accessible_to_others(folder: Path, mode: int) -> None:
     folder.mkdir()
     folder.chmod(mode)
     (folder / "planted").touch()
@@ -92,7 +92,7 @@ def test_a_folder_that_others_can_read_or_write_to_is_refused(folder: Path, mode
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
+def test_refuses_folder_of_another_user(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
     with pytest.raises(NotOurs, match="belongs to user 65534"), hold_folder(folder):
@@ -100,7 +100,7 @@ def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
-def test_a_folder_that_is_made_is_for_its_user_alone(folder: Path, umask: int) -> None:
+def test_created_folder_is_private_to_user(folder: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         with hold_folder(folder), hold_folder(folder):

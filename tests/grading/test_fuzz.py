@@ -195,7 +195,7 @@ OF_ODD_KINDS = (
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_values_of_odd_kinds_are_no_fault_of_a_check(name: str) -> None:
+def test_odd_values_cause_no_check_fault(name: str) -> None:
     exercise = exercises()[name]
     case = a_case(exercise)
     for value in OF_ODD_KINDS:

@@ -49,7 +49,7 @@ def test_a_right_answer_has_all_points(grader: Grader, tmp_path: Path) -> None:
     assert {each.outcome for each in record.exercises} == {"passed", "not attempted"}
 
 
-def test_hidden_cases_give_the_points_and_show_no_reason(grader: Grader, tmp_path: Path) -> None:
+def test_hidden_cases_score_without_showing_reasons(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, WRONG))
     assert (exercise.outcome, exercise.points) == ("wrong", 0.0)
     shown = [case for case in exercise.cases if not case.hidden]
@@ -59,9 +59,7 @@ def test_hidden_cases_give_the_points_and_show_no_reason(grader: Grader, tmp_pat
     assert not any(c.rows or c.message or c.advice or c.broken for c in hidden)
 
 
-def test_an_answer_for_the_visible_cases_alone_has_no_points(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_visible_case_cheat_earns_no_points(grader: Grader, tmp_path: Path) -> None:
     balls = [repr(case.given[0][0]) for case in get("ping_pong").draw()]
     cheat = f"KNOWN = {balls!r}\n" + RIGHT.replace(
         "ball += 1", "known = repr(ball) in KNOWN if i == 0 else known; ball += 1 if known else 2"
@@ -73,9 +71,7 @@ def test_an_answer_for_the_visible_cases_alone_has_no_points(
 
 
 @pytest.mark.extended
-def test_an_answer_that_reads_all_inputs_shows_no_hidden_one(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_reading_frames_reveals_no_hidden_inputs(grader: Grader, tmp_path: Path) -> None:
     """Visible and hidden cases are tried in one world: what is shown must not come from there."""
     reads = """
 def ping_pong(rank, world_size, ball, rounds):
@@ -98,9 +94,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 @pytest.mark.extended
-def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
-    plan: Plan, tmp_path: Path
-) -> None:
+def test_grades_equal_answers_once(plan: Plan, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     versions = current_versions(plan.level)
     grader = Grader(plan, "secret", cache, versions, References(SOLUTIONS, plan))
@@ -129,7 +123,7 @@ CRASHES = RIGHT.replace("if rank > 1", "if ball.dtype in CRASH: raise OSError\n 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("is_cause", [True, False], ids=["machine", "answer"])
-def test_an_answer_that_crashed_is_tried_again_in_a_new_sandbox(
+def test_retries_crashed_answer_in_new_sandbox(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cause: bool
 ) -> None:
     """If it passes then, its record is that of an answer that has passed at once."""
@@ -166,9 +160,7 @@ class EndsAfterOne(Cache):
 
 
 @pytest.mark.extended
-def test_a_grader_that_is_killed_loses_no_exercise_that_was_tried(
-    plan: Plan, tmp_path: Path
-) -> None:
+def test_killed_grader_keeps_finished_exercises(plan: Plan, tmp_path: Path) -> None:
     references = References(None, plan)
     parts = plan, "a secret", Cache(tmp_path / "cache"), current_versions(plan.level), references
     with_one = Grader(*parts[:2], EndsAfterOne(tmp_path / "cache"), *parts[3:])
@@ -193,7 +185,7 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
     assert json.loads(exercise.trace)["world_size"] >= 1
 
 
-def test_keeps_the_points_if_the_reference_fails_too(grader: Grader, tmp_path: Path) -> None:
+def test_reference_failing_alike_means_harness_fault(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
     references = References(tmp_path / "solutions", grader.plan, slot=3)
     grader = replace(grader, references=references)
@@ -211,7 +203,7 @@ def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
 
 
 @pytest.mark.extended
-def test_grades_by_the_values_of_the_reference(grader: Grader, tmp_path: Path) -> None:
+def test_grades_by_reference_values(grader: Grader, tmp_path: Path) -> None:
     source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
     assert averaged(grader, tmp_path, source).points == 10.0
     wrong = averaged(grader, tmp_path, source.replace("dist.get_world_size()", "1"))
@@ -230,9 +222,7 @@ def test_a_failing_reference_costs_no_points(
     assert (found.outcome, found.out_of) == (FAULT, 0.0)
 
 
-def test_a_file_that_is_not_a_notebook_is_reported_in_one_line(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_non_notebook_error_fits_one_line(grader: Grader, tmp_path: Path) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text('{"cells": [')
     record = grader.grade(Job("anna", path, "x.ipynb"))
@@ -241,7 +231,7 @@ def test_a_file_that_is_not_a_notebook_is_reported_in_one_line(
 
 
 @pytest.mark.extended
-def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_path: Path) -> None:
+def test_flags_imports_of_inner_course_modules(grader: Grader, tmp_path: Path) -> None:
     sly = RIGHT.replace("    if rank > 1", "    from helpers.checks import driver\n    if rank > 1")
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
     assert exercise.points == 10
@@ -264,7 +254,7 @@ NEVER_ENDS = {
         pytest.param(*NEVER_ENDS["waits"], id="waits", marks=pytest.mark.soak),
     ],
 )
-def test_an_endless_loop_is_not_tried_again_alone_and_waiting_is_announced(
+def test_retries_waiting_but_not_computing_loops(
     plan: Plan, tmp_path: Path, loop: str, is_tried_again: bool
 ) -> None:
     lines: list[str] = []
@@ -301,7 +291,7 @@ REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: 
         ),
     ],
 )
-def test_a_comparison_that_an_answer_replaces_does_not_make_it_right_and_is_flagged(
+def test_replaced_comparison_stays_wrong_and_flagged(
     grader: Grader, tmp_path: Path, name: str, title: str
 ) -> None:
     """Only the ranks themselves know that a buffer was changed while it was sent, or a file next to it."""
@@ -341,9 +331,7 @@ def _kill_template(plan: Plan) -> None:
 
 
 @pytest.mark.extended
-def test_results_that_cannot_be_judged_are_reported_with_their_cause(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_unjudgeable_results_name_their_cause(grader: Grader, tmp_path: Path) -> None:
     """Not as a fault of the check's: the reference solution works."""
     forged = """
 def safe_buffers(fill, count, length, dst):

@@ -38,9 +38,7 @@ def test_groups_are_read(tmp_path: Path, delimiter: str) -> None:
         (b"group,learner,notebook\nteam,a,99\n", "line 2"),
     ],
 )
-def test_reports_an_invalid_table_of_groups_in_one_line(
-    tmp_path: Path, data: bytes, says: str
-) -> None:
+def test_group_table_error_fits_one_line(tmp_path: Path, data: bytes, says: str) -> None:
     path = tmp_path / "groups.csv"
     path.write_bytes(data)
     if not data:
@@ -51,7 +49,7 @@ def test_reports_an_invalid_table_of_groups_in_one_line(
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_the_files_of_a_group_count_for_each_member() -> None:
+def test_group_files_count_for_each_member() -> None:
     records = [
         record("ann", file="ann/a"),
         record("team 7", file="team 7/b"),
@@ -116,7 +114,7 @@ def setting(tmp_path: Path, **texts: str) -> Setting:
 ANN = {"ann": Source("ann", "ann/")}
 
 
-def test_overrides_count_for_a_person_on_the_roster_without_a_file(tmp_path: Path) -> None:
+def test_override_covers_roster_person_without_file(tmp_path: Path) -> None:
     roster = "Student,ID,Login\nLee Ann,1,ann\nFox Zed,2,zed\n"
     for called in ("zed", "Fox Zed", "2"):
         given = setting(
@@ -131,7 +129,7 @@ def test_overrides_count_for_a_person_on_the_roster_without_a_file(tmp_path: Pat
         )
 
 
-def test_overrides_count_for_a_group_member_without_a_file(tmp_path: Path) -> None:
+def test_override_covers_group_member_without_file(tmp_path: Path) -> None:
     given = setting(
         tmp_path, groups="group,learner\noral,zed\n", overrides=f"{HEAD}zed,2.1,3,oral exam,,\n"
     )
@@ -141,12 +139,12 @@ def test_overrides_count_for_a_group_member_without_a_file(tmp_path: Path) -> No
     )
 
 
-def test_an_unknown_name_is_still_an_error(tmp_path: Path) -> None:
+def test_override_rejects_unknown_name(tmp_path: Path) -> None:
     with pytest.raises(OverrideError, match="no learner is called 'zedd'.*--roster"):
         read_people(setting(tmp_path, overrides=f"{HEAD}zedd,2.1,3,oral exam,,\n"), ANN)
 
 
-def test_members_who_are_not_on_the_roster_and_groups_without_files_are_named(
+def test_names_unlisted_members_and_empty_groups(
     tmp_path: Path,
 ) -> None:
     given = setting(

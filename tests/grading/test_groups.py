@@ -81,7 +81,7 @@ def test_finds_one_group_for_each_mistake(plan: Plan, name: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
+def test_killed_or_flooding_rank_keeps_groups(plan: Plan) -> None:
     same = [m.source for m in known_mistakes(get("broadcast_from")) if m.outcome.value == "wrong"][
         :1
     ]
@@ -91,7 +91,7 @@ def test_a_killed_or_flooding_rank_does_not_break_groups(plan: Plan) -> None:
 
 
 @pytest.mark.extended
-def test_a_mistake_of_one_class_is_recognized_in_the_next(
+def test_recognizes_mistake_of_earlier_class(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table, the group's program, the sentence; then another program that does the same reads it."""

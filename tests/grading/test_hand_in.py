@@ -62,7 +62,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_learner_who_was_withdrawn_leaves_nothing(tmp_path: Path) -> None:
+def test_withdrawn_learner_leaves_nothing(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name, cell in (("ann", RIGHT), ("bob", WRONG)):
         write_notebook(folder / name / NAME, cell)
@@ -81,7 +81,7 @@ GERMAN = "ID;Vollständiger Name;Status;Bewertung;Bestwertung\nTeilnehmer/in 22;
 
 
 @pytest.mark.extended
-def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: Path) -> None:
+def test_platform_file_never_keeps_old_points(tmp_path: Path) -> None:
     folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
     for text, words in (
@@ -99,7 +99,7 @@ def test_a_file_for_a_platform_never_has_the_points_of_an_earlier_run(tmp_path: 
 
 
 @pytest.mark.extended
-def test_an_export_that_is_kept_among_the_results_is_not_removed(tmp_path: Path) -> None:
+def test_rerun_keeps_export_among_results(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
     out.mkdir()
@@ -122,7 +122,7 @@ def test_grades_blind_marking_in_german(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_path: Path) -> None:
+def test_excessive_override_counts_with_note(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WRONG)
     out.mkdir()
@@ -136,7 +136,7 @@ def test_an_override_above_what_its_exercise_is_worth_counts_and_is_named(tmp_pa
 
 
 @pytest.mark.extended
-def test_a_whole_course_folder_is_reported_in_a_line_and_its_solutions_are_not_run(
+def test_skips_solutions_in_submitted_course_folder(
     tmp_path: Path,
 ) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
@@ -167,7 +167,7 @@ STRAY = "def my_slice(rank, world_size, n):\n    return 0, n"
 
 
 @pytest.mark.extended
-def test_a_single_answer_of_another_notebook_is_named(tmp_path: Path) -> None:
+def test_notes_answer_of_other_notebook(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
     assert grade(folder, out).returncode == 0
@@ -185,9 +185,7 @@ def test_a_single_answer_of_another_notebook_is_named(tmp_path: Path) -> None:
     ("year", "words"),
     [(2931, "is in the future"), (1980, "is more than a year before the first deadline")],
 )
-def test_an_impossible_time_is_named_and_costs_nothing(
-    tmp_path: Path, year: int, words: str
-) -> None:
+def test_impossible_time_adds_note_without_penalty(tmp_path: Path, year: int, words: str) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     at = datetime(year, 1, 1, 12).timestamp()
     for name in ("ann", "bob"):
@@ -204,7 +202,7 @@ def test_an_impossible_time_is_named_and_costs_nothing(
 
 
 @pytest.mark.extended
-def test_a_file_that_became_unreadable_is_the_reason(tmp_path: Path) -> None:
+def test_change_reason_names_unreadable_file(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name in ("ann", "bob", "cy"):
         path = write_notebook(folder / name / NAME, RIGHT)
@@ -235,7 +233,7 @@ WAITS = "def ping_pong(*args):\n    raise OSError('as if the machine were busy')
 
 
 @pytest.mark.extended
-def test_a_second_try_comes_after_all_others(tmp_path: Path) -> None:
+def test_second_try_follows_all_others(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WAITS)
     for number, name in enumerate(("bob", "cy", "dora", "emil", "fay")):

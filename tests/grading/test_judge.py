@@ -34,7 +34,7 @@ def run_plan(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_once: bool) -> None:
+def test_visible_cases_precede_unnamed_hidden_ones(plan: Plan, at_once: bool) -> None:
     found = run_plan(plan, at_once=at_once)
     assert (found.record.outcome, found.record.points, found.doubt) == ("passed", 10, Doubt.NONE)
     labels = [case.label for case in found.record.cases]
@@ -44,7 +44,7 @@ def test_visible_cases_come_first_and_hidden_ones_have_no_names(plan: Plan, at_o
 
 
 @pytest.mark.extended
-def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
+def test_distinguishes_answer_failures_from_machine_failures(
     plan: Plan,
 ) -> None:
     lines = {
@@ -65,7 +65,7 @@ def test_failures_of_an_answer_are_distinguished_from_those_of_a_machine(
 @pytest.mark.parametrize(
     ("number", "outcome"), [(signal.SIGKILL, "crashed"), (signal.SIGXCPU, "flooded")]
 )
-def test_a_judge_that_dies_is_the_outcome_of_its_answer(
+def test_dead_judge_determines_answer_outcome(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(judge_process, "grade", lambda *of, **more: os.kill(os.getpid(), number))
@@ -73,7 +73,7 @@ def test_a_judge_that_dies_is_the_outcome_of_its_answer(
     assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
 
 
-def test_a_judge_that_takes_too_long_is_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_slow_judge(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_process, "grade", lambda *of, **more: signal.pause())
     found = run_plan(plan, within_s=0.2)
     assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

@@ -19,7 +19,7 @@ from tests.grading.hostile.conftest import grader_of
 SETTLE_S = 20.0
 
 
-def test_a_stopped_server_ends_with_a_grader_that_is_killed(staged: StagedFiles) -> None:
+def test_stopped_server_dies_with_killed_grader(staged: StagedFiles) -> None:
     try:
         plan = Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:
@@ -72,9 +72,7 @@ def attack(rank, world_size, *inputs):
 
 
 @pytest.mark.extended
-def test_shared_memory_is_removed_before_the_next_answer(
-    staged: StagedFiles, tmp_path: Path
-) -> None:
+def test_clears_shared_memory_before_next_answer(staged: StagedFiles, tmp_path: Path) -> None:
     try:
         plan = Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:
@@ -124,9 +122,7 @@ def attack(rank, world_size, *inputs):
 
 @pytest.mark.extended
 @pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
-def test_a_process_that_leaves_its_session_ends_with_its_sandbox(
-    behind_landlock: Plan, tmp_path: Path
-) -> None:
+def test_sandbox_end_kills_detached_process(behind_landlock: Plan, tmp_path: Path) -> None:
     attack = Attack("outlives", OUTLIVES)
     record = hand_in(grader_of(behind_landlock), tmp_path, [attack])["outlives"]
     assert "contained" in text_of(record)

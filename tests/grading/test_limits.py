@@ -97,7 +97,7 @@ def test_exceeded_limit_has_its_words(
 
 
 @pytest.mark.extended
-def test_too_much_memory_is_not_tried_again(grader: Grader, tmp_path: Path) -> None:
+def test_memory_excess_allows_no_retry(grader: Grader, tmp_path: Path) -> None:
     exercise, lines = graded(grader, tmp_path, ANSWERS["memory of all ranks"][0])
     assert exercise.outcome == "too much memory" and not lines
 

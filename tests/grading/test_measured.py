@@ -75,16 +75,14 @@ def searching(name: str, secret: str) -> str:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", MEASURED)
-def test_the_truth_is_not_in_the_process_that_measures(name: str) -> None:
+def test_measuring_process_never_holds_truth(name: str) -> None:
     source = searching(name, "visible")
     result = grade(get(name), Answer(name, source, (), ()), str, every_case=False)
     assert ": ['planted']" in result.cases[0].message, result.cases[0].message
 
 
 @pytest.mark.extended
-def test_a_search_in_a_graders_rank_finds_only_the_planted_number(
-    grader: Grader, tmp_path: Any
-) -> None:
+def test_grader_rank_search_finds_only_plant(grader: Grader, tmp_path: Any) -> None:
     record = graded(
         grader, tmp_path, searching("crossover", "visible"), notebook="05_collective_algorithms"
     )
@@ -117,7 +115,7 @@ def crossover(measure, ranks):
         ("[b'[0, ' + b'9' * 190 + b']'] * 3", ""),
     ],
 )
-def test_a_forged_question_costs_its_own_answer(bodies: str, says: str) -> None:
+def test_forged_question_costs_only_own_answer(bodies: str, says: str) -> None:
     source = ASKS.format(bodies=bodies)
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
     assert not result.points and says in f"{result.cases[0].message}", result.cases[0]

@@ -43,7 +43,7 @@ def test_the_bundle_contains_no_solutions(bundle: Path) -> None:
     assert not [path for path in bundle.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
 
 
-def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> None:
+def test_bundle_seals_or_omits_known_mistakes(bundle: Path, tmp_path: Path) -> None:
     here = {p.stem for p in find_workspace().root.glob("helpers/exercises/*/*.answers")}
     assert {p.stem for p in bundle.glob("helpers/exercises/*/*.sealed")} == here
     assert not [*bundle.rglob("*.answers")]
@@ -53,7 +53,7 @@ def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> 
     assert find_differences(without, find_workspace()) == []
 
 
-def test_references_that_checks_need_are_sealed(bundle: Path, tmp_path: Path) -> None:
+def test_bundle_seals_needed_references(bundle: Path, tmp_path: Path) -> None:
     needed = {e.name for e in exercises().values() if needs_reference(e)}
     files = [*bundle.glob("helpers/exercises/*/*.reference")]
     assert {path.stem for path in files} == needed
@@ -130,7 +130,7 @@ def test_most_solutions_lack_a_line(bundle: Path) -> None:
     assert len(open_by_any) <= len(chosen.laid_open), set(open_by_any) - {*chosen.laid_open}
 
 
-def test_docs_give_the_figures_of_a_bundle() -> None:
+def test_docs_match_figures_of_bundle() -> None:
     workspace = find_workspace()
     chosen = choose_mistakes(workspace)
     text = " ".join((workspace.root / "docs" / "instructors.md").read_text().split())
@@ -149,7 +149,7 @@ def test_each_exercise_keeps_known_mistakes() -> None:
     assert all(each.source or each.seen for path in known for each in chosen.by_file[path])
 
 
-def test_the_readme_names_only_files_of_the_bundle(bundle: Path) -> None:
+def test_readme_names_only_bundled_files(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
     assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]
@@ -157,14 +157,14 @@ def test_the_readme_names_only_files_of_the_bundle(bundle: Path) -> None:
     assert linked and all((bundle / name).is_file() for name in linked)
 
 
-def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
+def test_manifest_lists_checksum_of_every_file(bundle: Path) -> None:
     sums = json.loads((bundle / MANIFEST).read_text())["files"]
     files = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
     assert set(sums) == files - {MANIFEST}
     assert all(sha256_of((bundle / name).read_bytes()) == each for name, each in sums.items())
 
 
-def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path) -> None:
+def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
     assert find_differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
     manifest["files"]["helpers/checks/judge.py"] = "0" * 64
@@ -178,7 +178,7 @@ def test_a_check_that_was_changed_since_is_reported(bundle: Path, tmp_path: Path
 
 
 @pytest.mark.extended
-def test_a_learner_can_work_in_the_bundle(bundle: Path, tmp_path: Path) -> None:
+def test_learner_can_work_in_bundle(bundle: Path, tmp_path: Path) -> None:
     """Its own `course` checks a notebook, and says that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
     # this environment's own copy of the course must not fill the gaps of the bundle
@@ -203,20 +203,20 @@ def test_a_learner_can_work_in_the_bundle(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "files": 3}'])
-def test_reports_an_invalid_manifest_in_one_line(tmp_path: Path, content: str) -> None:
+def test_invalid_manifest_error_fits_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / MANIFEST).write_text(content)
     with pytest.raises(ReleaseError, match="is not a manifest"):
         find_differences(tmp_path, find_workspace())
 
 
-def test_a_folder_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+def test_refuses_existing_bundle_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(ReleaseError, match="name a new folder"):
         write_bundle(find_workspace(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_with_solutions_a_bundle_has_them_and_each_readme_says_which(tmp_path: Path) -> None:
+def test_bundle_readme_states_inclusion_of_solutions(tmp_path: Path) -> None:
     workspace = find_workspace()
     write_bundle(workspace, tmp_path / "without")
     write_bundle(workspace, tmp_path / "with", with_solutions=True)

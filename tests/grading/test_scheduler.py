@@ -77,7 +77,7 @@ def grade(
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("plan")
-def test_a_cluster_gives_what_local_processes_give(tmp_path: Path, cluster: str) -> None:
+def test_cluster_grades_like_local_processes(tmp_path: Path, cluster: str) -> None:
     for learner, cell in (("anna", RIGHT), ("bela", WRONG)):
         write_notebook(tmp_path / "class" / learner / "02_blocking_p2p.ipynb", cell)
     (tmp_path / "class" / "cyd.ipynb").write_text("{")
@@ -90,7 +90,7 @@ def test_a_cluster_gives_what_local_processes_give(tmp_path: Path, cluster: str)
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("plan")
-def test_reports_a_missing_scheduler_in_one_line(tmp_path: Path) -> None:
+def test_missing_scheduler_error_fits_one_line(tmp_path: Path) -> None:
     write_notebook(tmp_path / "class" / "anna.ipynb", RIGHT)
     done = grade(tmp_path / "class", tmp_path / "out", "tcp://127.0.0.1:1")
     assert done.returncode == 2
@@ -100,7 +100,7 @@ def test_reports_a_missing_scheduler_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(4 * 3600)
-def test_grades_a_class_although_one_of_three_workers_is_lost(tmp_path: Path) -> None:
+def test_lost_worker_changes_no_points(tmp_path: Path) -> None:
     """Nobody's points change; what the lost worker had is graded by the others."""
     count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
     expected = make_class(tmp_path / "class", count)

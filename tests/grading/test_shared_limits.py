@@ -24,7 +24,7 @@ NONE_LEFT = 'echo 0 > "/proc/sys/user/$1" || exit 77; shift; exec "$@"'
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare")
 @pytest.mark.parametrize("limit", ["max_inotify_watches", "max_inotify_instances"])
-def test_a_missing_watch_is_an_error_not_an_empty_report(limit: str, tmp_path: Path) -> None:
+def test_missing_inotify_watch_raises_error(limit: str, tmp_path: Path) -> None:
     """An error is an outcome that is tried again alone; "no file was written" is a wrong verdict."""
     run = subprocess.run(
         ["unshare", "-r", "sh", "-c", NONE_LEFT, "sh", limit]

@@ -44,13 +44,13 @@ def put(folder: Path, *names: str) -> Path:
         ("fay_22_other_roads.ipynb", "fay"),  # the notebook's former name
     ],
 )
-def test_the_learner_is_named_by_file_or_folder(tmp_path: Path, name: str, learner: str) -> None:
+def test_file_or_folder_names_learner(tmp_path: Path, name: str, learner: str) -> None:
     jobs, notices = found_in(put(tmp_path, name))
     assert [(job.learner, job.file) for job in jobs] == [(learner, name)]
     assert notices == []
 
 
-def test_every_hand_in_has_a_learner_or_is_reported(tmp_path: Path) -> None:
+def test_every_file_has_learner_or_notice(tmp_path: Path) -> None:
     put(tmp_path, "a/x.ipynb", "a/.ipynb_checkpoints/x.ipynb", "b/notes.txt", "__MACOSX/y.ipynb")
     put(tmp_path, "grades.csv", "README.md", ".DS_Store", "._a.ipynb", "a/link/y.ipynb", ".env")
     (tmp_path / "link.ipynb").symlink_to(tmp_path / "a" / "x.ipynb")
@@ -75,7 +75,7 @@ def test_every_hand_in_has_a_learner_or_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None:
+def test_learner_names_lose_terminal_escapes(tmp_path: Path) -> None:
     jobs, _ = found_in(put(tmp_path, "\x1b[31mred/x.ipynb"))
     assert jobs[0].learner == "?[31mred"
 
@@ -92,9 +92,7 @@ def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None
     ],
     ids=lambda names: names[0],
 )
-def test_people_with_the_same_name_are_reported_and_never_merged(
-    tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_same_named_people_stay_apart(tmp_path: Path, names: tuple[str, str]) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
     assert len({job.learner for job in jobs}) == 2
     assert len(notices) == 1 and "kept apart" in notices[0]
@@ -102,7 +100,7 @@ def test_people_with_the_same_name_are_reported_and_never_merged(
         assert sorted(job.learner for job in jobs) == ["Cy Lee (12)", "Cy Lee (13)"]
 
 
-def test_many_files_of_one_learner_belong_to_one_learner(tmp_path: Path) -> None:
+def test_groups_many_files_by_learner(tmp_path: Path) -> None:
     names = (
         "anna_02_blocking_p2p.ipynb",
         "anna_03_nonblocking_p2p.ipynb",
@@ -112,7 +110,7 @@ def test_many_files_of_one_learner_belong_to_one_learner(tmp_path: Path) -> None
     assert [job.learner for job in jobs] == ["anna", "anna", "bela"] and not notices
 
 
-def test_a_name_does_not_depend_on_the_order_in_which_a_set_is_read(tmp_path: Path) -> None:
+def test_learner_name_ignores_set_order(tmp_path: Path) -> None:
     put(tmp_path, "dora_03_nonblocking_p2p_02_blocking_p2p.ipynb")
     script = (
         "import sys; from pathlib import Path; from helpers.grading.submissions import find_submissions; "
@@ -127,7 +125,7 @@ def test_a_name_does_not_depend_on_the_order_in_which_a_set_is_read(tmp_path: Pa
 
 
 @pytest.mark.parametrize("what", ["missing", "file", "empty"])
-def test_reports_a_folder_without_submissions_in_one_line(tmp_path: Path, what: str) -> None:
+def test_no_submissions_error_fits_one_line(tmp_path: Path, what: str) -> None:
     folder = tmp_path / what
     if what == "file":
         folder.write_text("")
@@ -176,12 +174,12 @@ def test_a_copy_belongs_to_its_learner(tmp_path: Path, mark: str) -> None:
     }
 
 
-def test_a_name_that_is_only_a_mark_stays_a_name(tmp_path: Path) -> None:
+def test_name_resembling_copy_mark_survives(tmp_path: Path) -> None:
     put(tmp_path, "copy.ipynb", "Kopie.ipynb", "(2).ipynb")
     assert set(learners_in(tmp_path)) == {"copy", "Kopie", "(2)"}
 
 
-def test_a_number_in_a_file_name_is_the_notebook_only_if_the_content_agrees(tmp_path: Path) -> None:
+def test_content_confirms_notebook_number_in_filename(tmp_path: Path) -> None:
     write(tmp_path, "anna_02.ipynb", "ping_pong")
     write(tmp_path, "anna_03.ipynb", "safe_buffers")
     write(tmp_path, "02-bela.ipynb", "ping_pong")
@@ -203,15 +201,13 @@ def test_a_number_in_a_file_name_is_the_notebook_only_if_the_content_agrees(tmp_
         ("kay_12_10_homework.ipynb", "zoe_13_10_homework.ipynb"),
     ],
 )
-def test_numbers_that_are_not_canvas_identifiers_match_no_one(
-    tmp_path: Path, names: tuple[str, ...]
-) -> None:
+def test_non_canvas_numbers_match_nobody(tmp_path: Path, names: tuple[str, ...]) -> None:
     found = find_submissions(put(tmp_path, *names))
     assert len({job.learner for job in found.jobs}) == len(names)
     assert not any(source.number for source in found.sources.values())
 
 
-def test_reads_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path) -> None:
+def test_reads_late_and_anonymous_canvas_submissions(tmp_path: Path) -> None:
     # the names that lib/content_zipper.rb of instructure/canvas-lms makes
     put(
         tmp_path,
@@ -237,7 +233,7 @@ def test_reads_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path
     }
 
 
-def test_reads_moodles_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
+def test_reads_moodle_exports_of_both_layouts(tmp_path: Path) -> None:
     # the names that mod/assign/classes/downloader.php of moodle/moodle makes
     put(
         tmp_path,
@@ -291,7 +287,7 @@ def test_reads_exports_in_separate_folders(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_that_is_alone_is_a_class_if_folders_in_it_hold_the_same_notebook(
+def test_recognizes_class_in_lone_folder(
     tmp_path: Path,
 ) -> None:
     put(tmp_path / "one", "class/ann/00_start_here.ipynb", "class/bob/lab/00_start_here.ipynb")
@@ -306,7 +302,7 @@ def test_a_folder_that_is_alone_is_a_class_if_folders_in_it_hold_the_same_notebo
     } and "(ann, bob) hold the same notebook" in notice
 
 
-def test_a_file_not_called_ipynb_has_a_learner_too(tmp_path: Path) -> None:
+def test_file_with_other_ending_has_learner(tmp_path: Path) -> None:
     put(
         tmp_path,
         *(f"p{n}_00_start_here.{end}" for n, end in enumerate(ENDINGS)),
@@ -338,14 +334,14 @@ ENDINGS = (
 )
 
 
-def test_a_page_next_to_its_notebook_is_not_a_second_submission(tmp_path: Path) -> None:
+def test_html_copy_adds_no_submission(tmp_path: Path) -> None:
     put(tmp_path, "ann_00_start_here.ipynb", "ann_00_start_here.html", "ann_01_process_groups.html")
     assert learners_in(tmp_path) == {
         "ann": ["ann_00_start_here.ipynb", "ann_01_process_groups.html"]
     }
 
 
-def test_a_name_that_says_only_which_notebook_it_is_is_reported(tmp_path: Path) -> None:
+def test_reports_filename_without_learner(tmp_path: Path) -> None:
     _, notices = found_in(put(tmp_path, "00_start_here.ipynb", "ann_00_start_here.ipynb"))
     assert notices == ["00_start_here.ipynb: the name does not say whose it is"]
 
@@ -360,7 +356,7 @@ NAME = st.text(
     st.lists(st.tuples(NAME, NAME), max_size=6, unique=True),
     st.lists(NAME, max_size=4, unique=True),
 )
-def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
+def test_every_notebook_has_exactly_one_learner(
     inside: list[tuple[str, str]], files: list[str]
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -402,9 +398,7 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
         ("bob._02_blocking_p2p.ipynb", "bob."),
     ],
 )
-def test_reads_names_as_canvas_and_browsers_write_them(
-    tmp_path: Path, file: str, learner: str
-) -> None:
+def test_reads_canvas_and_browser_filenames(tmp_path: Path, file: str, learner: str) -> None:
     ((job,), notices) = found_in(put(tmp_path, file))
     assert job.learner == learner and not notices
 
@@ -420,9 +414,7 @@ def test_reads_names_as_canvas_and_browsers_write_them(
     ],
     ids=lambda names: names[1],
 )
-def test_taking_a_similar_name_does_not_change_another(
-    tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_similar_name_never_changes_other_name(tmp_path: Path, names: tuple[str, str]) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
     learners = [job.learner for job in jobs]
     assert "bob" in learners and len(set(learners)) == 2
@@ -430,9 +422,7 @@ def test_taking_a_similar_name_does_not_change_another(
 
 
 @pytest.mark.parametrize("names", [("bob", "b\u043eb"), ("andr\u00e9", "andre\u0301")])
-def test_names_that_look_the_same_are_shown_with_their_difference(
-    tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_notice_distinguishes_lookalike_names(tmp_path: Path, names: tuple[str, str]) -> None:
     _, (notice,) = found_in(put(tmp_path, *(f"{name}/02.ipynb" for name in names)))
     assert all(ascii(f"{name}/") in notice for name in names)
 
@@ -442,7 +432,7 @@ def test_home_ipynb_is_not_a_submission(tmp_path: Path) -> None:
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
 
-def test_many_files_of_one_learner_do_not_affect_others(tmp_path: Path) -> None:
+def test_excess_files_affect_only_own_learner(tmp_path: Path) -> None:
     names = [f"eve/{n:04}.ipynb" for n in range(MAX_FILES + 50)]
     jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
@@ -450,7 +440,7 @@ def test_many_files_of_one_learner_do_not_affect_others(tmp_path: Path) -> None:
     assert notices == [f"eve: more than {MAX_FILES} notebooks, the others passed over"]
 
 
-def test_a_folder_with_the_exact_name_keeps_it_next_to_other_spellings(tmp_path: Path) -> None:
+def test_exact_folder_name_survives_other_spellings(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna /02.ipynb", "anna_02_blocking_p2p.ipynb")
     jobs, notices = found_in(tmp_path)
     by_file = {job.file: job.learner for job in jobs}
@@ -459,7 +449,7 @@ def test_a_folder_with_the_exact_name_keeps_it_next_to_other_spellings(tmp_path:
     assert len(notices) == 1 and "kept apart" in notices[0]
 
 
-def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:
+def test_each_job_counts_files_of_learner(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna/03.ipynb", "bela/02.ipynb")
     jobs, _ = found_in(tmp_path)
     assert [(job.learner, job.file_count) for job in jobs] == [

@@ -28,7 +28,7 @@ def test_reads_tables_in_all_formats(tmp_path: Path, data: bytes) -> None:
     assert read_table(tmp_path / "table.csv", "The table") == ROWS
 
 
-def test_the_line_that_names_the_separator_is_not_a_row(tmp_path: Path) -> None:
+def test_separator_line_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("sep=;\nlearner;points\nAnn, Lee;1,5\n")
     rows = read_table(tmp_path / "table.csv", "The table")
     assert rows == [Row(2, ("learner", "points")), Row(3, ("Ann, Lee", "1,5"))]
@@ -47,7 +47,7 @@ def test_numbers_have_points_or_commas() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b'a,"b\n', b"a,b\n" + b"x" * 200_000])
-def test_reports_a_file_that_is_not_a_table_in_one_line(tmp_path: Path, data: bytes) -> None:
+def test_non_table_error_fits_one_line(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "table.csv").write_bytes(data)
     with pytest.raises(TableError, match=r"table\.csv") as told:
         read_table(tmp_path / "table.csv", "The table")

@@ -38,7 +38,7 @@ def _ranks(kernel: Kernel) -> list[psutil.Process]:
     return [rank for each in far for rank in each.children()]
 
 
-def test_cells_run_stop_and_report_mistakes_on_hosts(kernel: Kernel) -> None:
+def test_cells_run_and_stop_on_hosts(kernel: Kernel) -> None:
     kernel.value("%%ranks 3 --where machines\nkept = rank * 10")
     shown = kernel.value(
         "%%ranks 3 --where machines\nkept + 1, os.environ['GROUP_RANK']".replace(

@@ -22,7 +22,7 @@ from helpers.views.lanes import lanes_text
 from tests.hosts.network import wait_until
 
 
-def test_ranks_are_placed_as_torchrun_places_them(machines: Hosts) -> None:
+def test_places_ranks_like_torchrun(machines: Hosts) -> None:
     names = [
         "RANK",
         "LOCAL_RANK",
@@ -79,7 +79,7 @@ def test_a_deadlock_between_hosts_is_named(machines: Hosts) -> None:
     assert "rank 1 on host-0: recv of 1 float32 from rank 2" in str(run.failure)
 
 
-def test_output_of_a_rank_arrives_in_order(machines: Hosts) -> None:
+def test_rank_output_arrives_in_order(machines: Hosts) -> None:
     def prints(rank: int, world_size: int) -> torch.Tensor:
         for i in range(3000):
             print(rank, i)
@@ -92,7 +92,7 @@ def test_output_of_a_rank_arrives_in_order(machines: Hosts) -> None:
         assert (run.values[rank] == rank).all()
 
 
-def test_a_host_continues_after_a_rank_has_exited(machines: Hosts) -> None:
+def test_host_survives_exited_rank(machines: Hosts) -> None:
     def leaves(rank: int, world_size: int) -> None:
         if rank == 0:
             os._exit(3)
@@ -105,7 +105,7 @@ def test_a_host_continues_after_a_rank_has_exited(machines: Hosts) -> None:
 
 
 @pytest.mark.extended
-def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
+def test_lost_or_closed_hosts_restart_cleanly() -> None:
     def ends_the_server(rank: int, world_size: int) -> None:
         if rank == 0:
             os.kill(os.getppid(), signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -
 
 
 @pytest.mark.soak
-def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
+def test_killed_worker_ends_ranks_and_returns() -> None:
     def waits(rank: int, world_size: int) -> None:
         if rank == 2:
             os.kill(_worker_of(os.getpid()), signal.SIGKILL)
@@ -151,7 +151,7 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
 
 
 @pytest.mark.soak
-def test_a_lost_scheduler_is_named_and_one_that_returns_is_used() -> None:
+def test_names_lost_scheduler_until_its_return() -> None:
     from distributed import LocalCluster
 
     port = free_port()
@@ -175,7 +175,7 @@ def test_a_lost_scheduler_is_named_and_one_that_returns_is_used() -> None:
 
 
 @pytest.mark.soak
-def test_records_continue_when_their_ring_buffer_wraps(machines: Hosts) -> None:
+def test_recording_survives_ring_buffer_wrap(machines: Hosts) -> None:
     asked = magics._CellOptions(2)
     with machines:
         for _ in range(6):  # 32 MB of records for each rank hold some 400,000 spans
@@ -188,7 +188,7 @@ def test_records_continue_when_their_ring_buffer_wraps(machines: Hosts) -> None:
 
 
 @pytest.mark.soak
-def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: Hosts) -> None:
+def test_endless_printing_fills_no_memory(machines: Hosts) -> None:
     asked, kernel = magics._CellOptions(2), psutil.Process()
     prints = "import threading\ndef talk():\n    while True: print('x' * 200)\n"
     with machines:
@@ -199,7 +199,7 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
-def test_a_host_that_has_no_descriptors_left_says_so(machines: Hosts) -> None:
+def test_host_reports_exhausted_descriptors(machines: Hosts) -> None:
     def limit(most: int) -> tuple[int, int]:
         import resource
 
@@ -233,7 +233,7 @@ def _worker_of(rank: int) -> int:
         (["n1", "n2"], "['n1', 'n2'] is a list, and a name or an address is a string"),
     ],
 )
-def test_an_address_without_a_scheduler_is_named_in_one_line(address: Any, says: str) -> None:
+def test_wrong_address_error_fits_one_line(address: Any, says: str) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError) as raised, hosts(address):
         pass
@@ -248,7 +248,7 @@ def test_an_address_without_a_scheduler_is_named_in_one_line(address: Any, says:
         pytest.param(b"", marks=pytest.mark.soak, id="it waits for more"),
     ],
 )
-def test_the_port_of_another_server_is_named(answer: bytes) -> None:
+def test_names_port_of_other_server(answer: bytes) -> None:
     """As the scheduler's dashboard, whose address `dask scheduler` prints, too."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
@@ -266,13 +266,13 @@ def _accept(server: socket.socket, answer: bytes) -> None:
             pass
 
 
-def test_refuses_a_number_of_hosts_that_is_not_a_positive_integer() -> None:
+def test_refuses_non_positive_host_count() -> None:
     for count in (0, 2.5, "2"):
         with pytest.raises(LaunchError, match=f"at least 1; got {count!r}"):
             hosts.local(count)
 
 
-def test_hosts_have_a_repr_and_cannot_be_sent_to_ranks(machines: Hosts) -> None:
+def test_hosts_have_repr_and_refuse_sending(machines: Hosts) -> None:
     assert repr(machines) == "hosts: host-0, host-1 (open)"
     assert repr(hosts.local(2)) == "hosts (not open)"
     with pytest.raises(CannotSend, match="machines cannot be sent to the ranks: it is the hosts"):

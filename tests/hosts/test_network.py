@@ -33,7 +33,7 @@ def two() -> Iterator[Network]:
 
 
 @pytest.mark.extended
-def test_ranks_meet_over_the_network_and_a_host_that_vanishes_is_named(two: Network) -> None:
+def test_ranks_meet_and_name_vanished_host(two: Network) -> None:
     def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
         total = torch.tensor(float(rank))
         dist.all_reduce(total)
@@ -83,9 +83,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.soak
-def test_nothing_is_left_on_the_hosts_when_the_kernel_is_killed(
-    two: Network, tmp_path: Path
-) -> None:
+def test_killed_kernel_leaves_hosts_clean(two: Network, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
     words = [sys.executable, str(tmp_path / "kernel.py"), two.scheduler]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as kernel:
@@ -99,7 +97,7 @@ def test_nothing_is_left_on_the_hosts_when_the_kernel_is_killed(
 
 
 @pytest.mark.soak
-def test_an_idle_host_whose_cable_is_out_ends_what_it_has(two: Network) -> None:
+def test_unplugged_idle_host_ends_its_processes(two: Network) -> None:
     machines = two.machines()
     with machines:
         launch(lambda rank, n: rank, 4)
@@ -110,7 +108,7 @@ def test_an_idle_host_whose_cable_is_out_ends_what_it_has(two: Network) -> None:
 
 
 @pytest.mark.soak
-def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) -> None:
+def test_names_host_with_mismatched_installation(tmp_path: Path) -> None:
     other = copy_of_course(tmp_path)
     (other / "helpers" / "ranks" / "stop.py").open("a").write("# changed\n")
     env = {"n2": {"PYTHONPATH": str(other)}}
@@ -122,7 +120,7 @@ def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.soak
-def test_times_of_hosts_whose_clocks_differ_are_put_on_one() -> None:
+def test_aligns_event_times_across_host_clocks() -> None:
     def steps(rank: int, world_size: int) -> None:
         for _ in range(20):
             dist.barrier()

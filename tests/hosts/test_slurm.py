@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield env
 
 
-def test_nodes_are_asked_for_and_given_back(
+def test_launch_allocates_and_releases_nodes(
     cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def where(rank: int, world_size: int) -> tuple[str, int, float]:
@@ -68,9 +68,7 @@ def test_nodes_are_asked_for_and_given_back(
     wait_until(lambda: not run_command(["squeue", "-h"], cluster).strip())
 
 
-def test_a_kernel_inside_an_allocation_uses_its_nodes(
-    cluster: dict[str, str], tmp_path: Path
-) -> None:
+def test_kernel_uses_nodes_of_its_allocation(cluster: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
     root = Path(__file__).parents[2]
     words = ["salloc", "--nodes=2", "--quiet", sys.executable, str(tmp_path / "kernel.py")]

@@ -83,7 +83,7 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Pro
         server.wait(10)
 
 
-def test_ranks_run_where_ssh_leads(sshd: psutil.Process) -> None:
+def test_ssh_ranks_run_on_named_hosts(sshd: psutil.Process) -> None:
     def total(rank: int, world_size: int) -> tuple[str, float]:
         x = torch.tensor(float(rank))
         dist.all_reduce(x)
@@ -96,7 +96,7 @@ def test_ranks_run_where_ssh_leads(sshd: psutil.Process) -> None:
     wait_until(lambda: not sshd.children(recursive=True))
 
 
-def test_a_machine_that_cannot_be_reached_is_named(sshd: psutil.Process) -> None:
+def test_names_unreachable_host(sshd: psutil.Process) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError, match="n3"):
         hosts.ssh("n1", "n3.invalid").open()

@@ -14,7 +14,7 @@ from helpers.hosts.machines import Hosts
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(240)]
 
 
-def test_hsdp_is_seen_to_shard_in_hosts_and_replicate_between_them(machines: Hosts) -> None:
+def test_views_distinguish_hsdp_traffic_between_hosts(machines: Hosts) -> None:
     def hsdp(rank: int, world_size: int) -> None:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
@@ -38,7 +38,7 @@ def test_hsdp_is_seen_to_shard_in_hosts_and_replicate_between_them(machines: Hos
     assert rank_grid(run).text.startswith("4 ranks in 2 x 2, a row for each host: host-0, host-1")
 
 
-def test_the_reference_of_two_levels_uses_the_network_only_for_the_second(machines: Hosts) -> None:
+def test_only_second_reduction_level_uses_network(machines: Hosts) -> None:
     path = find_workspace().solutions / "05_collective_algorithms.ipynb"
     answer = read_answers(path, ["two_level_all_reduce"])["two_level_all_reduce"]
     assert isinstance(answer, Answer)

@@ -100,7 +100,7 @@ async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_two_learners_have_the_course_and_nothing_of_each_other() -> None:
+def test_hub_isolates_two_learners() -> None:
     with running_hub(2) as hub:
         asyncio.run(_check_two_learners(hub))
         names = [user.name for user in hub.users]

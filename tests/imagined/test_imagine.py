@@ -54,11 +54,11 @@ def compare(program: Callable[[int, int], Any], world_size: int) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_an_imagined_rank_does_what_a_real_one_does(program: Callable[[int, int], Any]) -> None:
+def test_imagined_ranks_match_real_ranks(program: Callable[[int, int], Any]) -> None:
     compare(program, 4)
 
 
-def test_every_functional_collective_of_torch_is_recorded() -> None:
+def test_records_every_functional_collective_of_torch() -> None:
     schemas = [
         s for s in torch._C._jit_get_all_schemas() if s.name.startswith("_c10d_functional::")
     ]
@@ -67,7 +67,7 @@ def test_every_functional_collective_of_torch_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("op", ["sum", dist.ReduceOp.SUM], ids=["a name", "a ReduceOp"])
-def test_a_functional_sum_takes_a_name_or_a_reduce_op(op: Any) -> None:
+def test_functional_sum_accepts_name_or_reduceop(op: Any) -> None:
     if not isinstance(op, str) and Version(torch.__version__) < Version("2.15"):
         pytest.skip("torch takes a ReduceOp from 2.15 on")
 
@@ -81,7 +81,7 @@ def test_a_functional_sum_takes_a_name_or_a_reduce_op(op: Any) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8, 32, 64])
-def test_an_imagined_rank_does_what_a_real_one_does_in_worlds_of_up_to_64(
+def test_imagined_ranks_match_large_real_worlds(
     program: Callable[[int, int], Any], world_size: int
 ) -> None:
     compare(program, world_size)
@@ -97,7 +97,7 @@ def ring(rank: int, world_size: int) -> dict[str, Any]:
     return {"count": 3, "local": int(os.environ["LOCAL_RANK"]), "x": x}
 
 
-def test_runs_and_shows_only_the_named_ranks() -> None:
+def test_runs_and_shows_only_requested_ranks() -> None:
     run = imagine(ring, 1024, [517, 0])
     described = "tensor of 2 x 3, float32 (no values)"
     assert run.values[517] == {"x": described, "count": 3, "local": 5}
@@ -118,7 +118,7 @@ def test_runs_and_shows_only_the_named_ranks() -> None:
         traffic(run)
 
 
-def test_pictures_say_that_nothing_was_timed() -> None:
+def test_pictures_mark_steps_as_untimed() -> None:
     run = imagine(ring, 1024, [0, 517])
     drawing = timeline(run).figure
     assert isinstance(drawing, Drawing)
@@ -153,7 +153,7 @@ def test_a_real_model_needs_no_memory() -> None:
     ],
     ids=["item", "if", "nonzero", "numpy", "DDP", "objects"],
 )
-def test_a_value_that_is_not_there_is_asked_for(needs_a_value: Callable[[int, int], Any]) -> None:
+def test_missing_value_suggests_real_tensors(needs_a_value: Callable[[int, int], Any]) -> None:
     with pytest.raises(RankFailed, match="rank 7 raised NoValues.*real_tensors=True") as failed:
         imagine(needs_a_value, 16, [7])
     assert failed.value.rank == 7 and failed.value.error.frames
@@ -189,7 +189,7 @@ def test_failures_name_the_imagined_rank() -> None:
         (64, list(range(17)), "got 17"),
     ],
 )
-def test_a_world_that_cannot_be_is_refused(world_size: Any, ranks: Any, said: str) -> None:
+def test_rejects_impossible_worlds(world_size: Any, ranks: Any, said: str) -> None:
     with pytest.raises(LaunchError, match=said):
         imagine(ring, world_size, ranks)
     with pytest.raises(LaunchError, match=r"Write def"):

@@ -56,7 +56,7 @@ def left_behind(mark: str) -> list[int]:
     return found
 
 
-def test_each_rank_has_a_lane_and_they_really_talk(tmp_path: Path) -> None:
+def test_mpi_ranks_communicate_in_separate_lanes(tmp_path: Path) -> None:
     path = script(tmp_path, "print('sum', world.allreduce(world.rank + 1), 'of', world.size)\n")
     run = mpiexec(path, 3)
     assert run.output == ("sum 6 of 3\n",) * 3
@@ -72,7 +72,7 @@ def test_arguments_and_environment_reach_the_ranks(tmp_path: Path) -> None:
     assert mpiexec(path, 1, args=["a", "b"], env={"COLOUR": "red"}).output == ("['a', 'b'] red\n",)
 
 
-def test_an_exception_ends_all_ranks_when_run_through_mpi4py(tmp_path: Path) -> None:
+def test_mpi4py_exception_ends_all_ranks(tmp_path: Path) -> None:
     path = script(
         tmp_path, "if world.rank == 1:\n    raise ValueError('bad shard')\nworld.Barrier()\n"
     )
@@ -84,7 +84,7 @@ def test_an_exception_ends_all_ranks_when_run_through_mpi4py(tmp_path: Path) -> 
 
 
 @pytest.mark.extended
-def test_a_job_that_hangs_is_ended_at_its_time_with_all_its_ranks(tmp_path: Path) -> None:
+def test_timeout_ends_all_mpi_ranks(tmp_path: Path) -> None:
     path = script(tmp_path, "print('here', flush=True)\nif world.rank == 0:\n    world.recv()\n")
     run = mpiexec(path, 2, timeout=1.5, on_failure="return", env={"JOB_MARK": str(tmp_path)})
     assert run.exitcode is None and "timed out after 1.5 s" in str(run.failure)
@@ -99,7 +99,7 @@ def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 65])
-def test_refuses_programs_that_cannot_start(tmp_path: Path, n: int) -> None:
+def test_rejects_unstartable_programs(tmp_path: Path, n: int) -> None:
     with pytest.raises(LaunchError, match="between 1 and 64"):
         mpiexec(script(tmp_path, ""), n)
     with pytest.raises(LaunchError, match="no script"):
@@ -120,7 +120,7 @@ def gathered(answer: object, number: int) -> object:
         ("def f(x):\n    return 1 // (x - 11)\n", None, "division"),
     ],
 )
-def test_a_composed_script_reports_its_values_or_its_exception(
+def test_composed_script_reports_values_or_exception(
     text: str, values: list[object] | None, message: str | None
 ) -> None:
     path = compose(Source(text, "f"), gathered, [10])

@@ -55,7 +55,7 @@ def _scripts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", _scripts())
-def test_slurm_runs_the_script_with_the_resources_that_it_asks_for(
+def test_slurm_grants_requested_resources_to_script(
     name: str, cluster: dict[str, str], tmp_path: Path
 ) -> None:
     namespace: dict[str, object] = {}

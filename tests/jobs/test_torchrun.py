@@ -75,7 +75,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-def test_every_flag_is_one_that_the_installed_torchrun_has(script: Callable[[str], Path]) -> None:
+def test_installed_torchrun_accepts_every_flag(script: Callable[[str], Path]) -> None:
     from helpers.jobs.torchrun import JobOptions
 
     options = {
@@ -130,13 +130,13 @@ def test_a_restart_is_a_second_round(script: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.extended
-def test_a_job_that_hangs_is_ended_at_its_time(script: Callable[[str], Path]) -> None:
+def test_timeout_ends_hanging_job(script: Callable[[str], Path]) -> None:
     run = torchrun(script(SLEEPS), 2, timeout=4, on_failure="return")
     assert run.failure is not None and "timed out after 4 s" in str(run.failure)
 
 
 @pytest.mark.extended
-def test_a_node_joins_and_the_world_grows(script: Callable[[str], Path]) -> None:
+def test_joining_node_enlarges_world(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(GROWS), 1, nnodes="1:2", env=CURE, timeout=30) as job:
         job.wait_for("world 1")
         assert [worker.world_size for worker in job.workers()] == [1]
@@ -148,7 +148,7 @@ def test_a_node_joins_and_the_world_grows(script: Callable[[str], Path]) -> None
 
 
 @pytest.mark.extended
-def test_a_worker_can_be_killed_by_its_rank(script: Callable[[str], Path]) -> None:
+def test_kills_worker_by_rank(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(SLEEPS), 2) as job:
         job.wait_for("ready", 2)
         with pytest.raises(LookupError, match="alive: 0, 1"):
@@ -168,7 +168,7 @@ def test_leaving_the_block_ends_all(script: Callable[[str], Path]) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_outlives_who_asked_for_it(number: int, tmp_path: Path) -> None:
+def test_killed_starter_leaves_no_processes(number: int, tmp_path: Path) -> None:
     job, starter = tmp_path / "job.py", tmp_path / "starter.py"
     job.write_text(SLEEPS)
     starter.write_text(
@@ -197,7 +197,7 @@ def test_nothing_outlives_who_asked_for_it(number: int, tmp_path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_limits_what_is_kept_of_a_programs_output() -> None:
+def test_caps_stored_program_output() -> None:
     from helpers.jobs.supervisor import MAX_OUTPUT_BYTES
 
     with OwnedPrograms() as owned:
@@ -217,7 +217,7 @@ def test_a_missing_program_is_reported() -> None:
         owned.start("gone", ["no-such-program"], env={}, cwd="/")
 
 
-def test_wrong_arguments_are_reported_before_anything_starts(script: Callable[[str], Path]) -> None:
+def test_reports_wrong_arguments_before_start(script: Callable[[str], Path]) -> None:
     with pytest.raises(LaunchError, match="no script"):
         torchrun("nowhere.py")
     with pytest.raises(LaunchError, match="a range needs"):

@@ -10,12 +10,12 @@ from tests.kernel.session import CELL_S, Kernel, MakeKernel, wait_until
 
 
 @pytest.mark.extended
-def test_the_import_alone_starts_the_rank_server_in_the_background(kernel: Kernel) -> None:
+def test_import_starts_rank_server_in_background(kernel: Kernel) -> None:
     assert len(kernel.servers()) == 1 and not kernel.ranks()
 
 
 @pytest.mark.extended
-def test_the_server_imports_what_the_very_first_cell_names() -> None:
+def test_server_preloads_imports_of_first_cell() -> None:
     kernel = Kernel()
     try:
         kernel.value(
@@ -27,13 +27,13 @@ def test_the_server_imports_what_the_very_first_cell_names() -> None:
         kernel.close()
 
 
-def test_a_launch_draws_its_lanes_at_the_cells_end(kernel: Kernel) -> None:
+def test_launch_draws_lanes_at_cell_end(kernel: Kernel) -> None:
     source = "x = torch.tensor([10.0])\ndef f(rank, n):\n    y = x * rank\n    dist.all_reduce(y)"
     shown = kernel.value(source + "\n    return y.item()\nlaunch(f, 3)")
     assert shown == "rank 0 → 30.0\nrank 1 → 30.0\nrank 2 → 30.0\n"
 
 
-def test_prints_of_an_assigned_run_are_shown_once(kernel: Kernel) -> None:
+def test_assigned_run_shows_prints_once(kernel: Kernel) -> None:
     source = "def f(rank, n):\n    print('I am', rank)\n"
     shown = kernel.value(source + "run = launch(f, 2)")
     assert shown.count("rank 0 | I am 0") == 1 and shown.count("rank 1 | I am 1") == 1
@@ -41,7 +41,7 @@ def test_prints_of_an_assigned_run_are_shown_once(kernel: Kernel) -> None:
     assert kernel.value("run = launch(lambda rank, n: rank, 2)") == ""
 
 
-def test_prints_of_a_run_between_cells_are_not_shown_under_the_next(kernel: Kernel) -> None:
+def test_next_cell_omits_prints_between_cells(kernel: Kernel) -> None:
     kernel.value(
         "import asyncio\ndone = []\ndef f(rank, n):\n    print('I am', rank)\n"
         "def callback():\n    done.append(launch(f, 2))\n"
@@ -52,14 +52,14 @@ def test_prints_of_a_run_between_cells_are_not_shown_under_the_next(kernel: Kern
     assert kernel.value("1") == "1\n"
 
 
-def test_shows_what_ranks_printed_before_a_failure(kernel: Kernel) -> None:
+def test_shows_rank_prints_before_failure(kernel: Kernel) -> None:
     cell = kernel.run("def f(rank, n):\n    print('so far')\n    1 // rank\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "rank 0 raised ZeroDivisionError" in cell.message
     assert "rank 0 | so far" in cell.text and "ZeroDivisionError" not in cell.text
     assert "line 3" in cell.message and "site-packages" not in cell.message
 
 
-def test_names_stay_on_the_ranks_from_cell_to_cell_and_are_not_the_kernels(kernel: Kernel) -> None:
+def test_ranks_keep_variables_invisible_to_kernel(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nmine = torch.ones(2) * rank")
     shown = kernel.value("%%ranks 2\ndist.all_reduce(mine)\nmine")
     assert shown == "rank 0 → tensor([1., 1.])\nrank 1 → tensor([1., 1.])\n"
@@ -67,14 +67,14 @@ def test_names_stay_on_the_ranks_from_cell_to_cell_and_are_not_the_kernels(kerne
     assert kernel.value("%%ranks 2\nworld_size, __name__ == '__main__'").count("(2, True)") == 2
 
 
-def test_other_cells_and_launches_leave_the_live_ranks_alone(kernel: Kernel) -> None:
+def test_launches_leave_live_ranks_untouched(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = rank + 5")
     kernel.value("launch(lambda rank, n: rank, 3)")
     assert kernel.run("launch(lambda rank, n: 1 // 0, 2)").error == "RankFailed"
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 5\nrank 1 → 6\n"
 
 
-def test_another_size_starts_afresh_and_says_so(kernel: Kernel) -> None:
+def test_changed_world_size_replaces_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value("%%ranks 3\n'kept' in globals()")
     assert "new ranks with nothing defined" in shown
@@ -84,7 +84,7 @@ def test_another_size_starts_afresh_and_says_so(kernel: Kernel) -> None:
     assert len(kernel.ranks()) == 3
 
 
-def test_a_failure_starts_afresh_and_says_so(kernel: Kernel) -> None:
+def test_failed_cell_replaces_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nif rank == 1:\n    raise ValueError('mine')\ndist.barrier()")
     assert cell.error == "RankFailed" and "rank 1 raised ValueError: mine" in cell.message
@@ -100,7 +100,7 @@ def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
     assert "you asked for fresh ranks" in shown and "False" in shown
 
 
-def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
+def test_changed_trace_option_replaces_live_ranks(kernel: Kernel) -> None:
     cell = "dist.barrier()\n'kept' in globals(), rank"
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value(f"%%ranks 2 --no-trace\n{cell}")
@@ -113,7 +113,7 @@ def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
 
 
 @pytest.mark.extended
-def test_modules_that_a_cell_imported_are_preloaded_in_new_ranks(new_kernel: MakeKernel) -> None:
+def test_new_ranks_preload_earlier_cell_imports(new_kernel: MakeKernel) -> None:
     kernel, name = new_kernel(), "torch.fx.experimental.symbolic_shapes"
     cell = f"%%ranks 2 --fresh\nimport sys\nthere = '{name}' in sys.modules\nimport {name}\n"
     assert "rank 0 → False" in kernel.value(f"{cell}there")
@@ -121,7 +121,7 @@ def test_modules_that_a_cell_imported_are_preloaded_in_new_ranks(new_kernel: Mak
 
 
 @pytest.mark.extended
-def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKernel) -> None:
+def test_fresh_ranks_apply_torch_import_settings(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     compiles = "torch.compile(lambda x: x, backend='eager')(torch.ones(1))"
     kernel.value("%%ranks 2\nkept = 1")
@@ -131,7 +131,7 @@ def test_new_ranks_read_what_torch_reads_when_it_is_imported(new_kernel: MakeKer
     assert "torchdynamo start" in shown and "you asked for fresh ranks" in shown
 
 
-def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
+def test_sends_kernel_variables_on_request(kernel: Kernel) -> None:
     kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
     assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith(
         "rank 0 → 0"
@@ -165,9 +165,7 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
         ("nowhere", "name 'nowhere' is not defined"),
     ],
 )
-def test_ranks_survive_a_missing_name_and_the_error_says_how_to_get_it(
-    kernel: Kernel, line: str, says: str
-) -> None:
+def test_ranks_survive_missing_name_with_advice(kernel: Kernel, line: str, says: str) -> None:
     kernel.value(
         "import bisect, torch.nn.functional as functional\n"
         "from torch.nn.parallel import DistributedDataParallel as Wrapped\n"
@@ -180,7 +178,7 @@ def test_ranks_survive_a_missing_name_and_the_error_says_how_to_get_it(
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 2\nrank 1 → 3\n"
 
 
-def test_the_suggested_line_keeps_the_options_and_sends_the_missing_name(
+def test_suggested_line_only_adds_missing_name(
     kernel: Kernel,
 ) -> None:
     kernel.value("first, second = 1, 2")
@@ -189,7 +187,7 @@ def test_the_suggested_line_keeps_the_options_and_sends_the_missing_name(
     assert kernel.value(f"{line}\nfirst + second") == "rank 0 → 3\nrank 1 → 3\n"
 
 
-def test_a_name_of_ranks_that_have_ended_is_named_with_its_cell(kernel: Kernel) -> None:
+def test_names_cell_defining_lost_variable(kernel: Kernel) -> None:
     defined = kernel.run("%%ranks 2\nmine = 1\n1 / 0")
     cell = kernel.run("%%ranks 2\nmine")
     says = f"`mine` was defined in cell [{defined.number}], on ranks that have been terminated"
@@ -210,7 +208,7 @@ def test_lists_cells_of_lost_names(kernel: Kernel) -> None:
     assert "Run these cells again, in this order." in cell.message
 
 
-def test_ranks_that_wait_for_one_that_lacks_a_name_are_ended(kernel: Kernel) -> None:
+def test_missing_name_ends_waiting_ranks(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\nif rank == 1:\n    nowhere\ndist.barrier()")
     assert "NameError" in cell.message and "These ranks were terminated" in cell.message
     assert "a cell failed on them" in kernel.value("%%ranks 2\nrank")
@@ -227,18 +225,18 @@ def test_display_prints_on_a_rank(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     "line", ["2 --timeout=5", "2 # two of them", "2 --send a, b", "2 --send=a,b", "--send a ,b # 2"]
 )
-def test_accepts_options_with_equals_signs_spaces_and_comments(kernel: Kernel, line: str) -> None:
+def test_accepts_equals_signs_spaces_and_comments(kernel: Kernel, line: str) -> None:
     kernel.value("a, b = 1, 2")
     assert kernel.value(f"%%ranks {line}\nrank").startswith("rank 0 → 0\nrank 1 → 1\n")
 
 
-def test_a_comment_above_the_magic_is_named(kernel: Kernel) -> None:
+def test_rejects_comment_above_magic(kernel: Kernel) -> None:
     cell = kernel.run("# two of them\n%%ranks 2\nrank")
     assert cell.error == "LaunchError" and "must be the first line of its cell" in cell.message
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
-def test_a_timeout_that_leaves_no_time_is_refused(kernel: Kernel, seconds: str) -> None:
+def test_rejects_nonpositive_timeouts(kernel: Kernel, seconds: str) -> None:
     for cell in (
         f"launch(lambda rank, n: rank, 2, timeout=float('{seconds}'))",
         f"%%ranks 2 --timeout {seconds}\nrank",
@@ -250,20 +248,20 @@ def test_a_timeout_that_leaves_no_time_is_refused(kernel: Kernel, seconds: str) 
 
 
 @pytest.mark.parametrize("leave", ["exit", "quit"])
-def test_exit_and_quit_end_a_rank_as_in_python(kernel: Kernel, leave: str) -> None:
+def test_exit_and_quit_end_rank(kernel: Kernel, leave: str) -> None:
     well = f"def f(rank, n):\n    print('leaving')\n    {leave}()\nlaunch(f, 2)"
     assert kernel.value(well).count("leaving") == 2
     cell = kernel.run(f"def f(rank, n):\n    {leave}(3)\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "SystemExit: 3" in cell.message
 
 
-def test_a_line_is_quoted_for_each_mistake_in_the_syntax(kernel: Kernel) -> None:
+def test_quotes_line_of_each_syntax_error(kernel: Kernel) -> None:
     for line in ("yield 3", "nonlocal x"):
         assert f"\n    {line}\n" in kernel.run(f"%%ranks 2\n1\n{line}").message
 
 
 @pytest.mark.extended
-def test_a_kernel_with_torchruns_environment_is_not_taken_for_a_worker(
+def test_ignores_torchrun_environment_in_kernel(
     forked_kernel: MakeKernel,
 ) -> None:
     kernel = forked_kernel(TORCHELASTIC_RUN_ID="old", RANK="0", LOCAL_RANK="0")
@@ -271,7 +269,7 @@ def test_a_kernel_with_torchruns_environment_is_not_taken_for_a_worker(
 
 
 @pytest.mark.extended
-def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKernel) -> None:
+def test_failed_mp_spawn_suggests_launch(new_kernel: MakeKernel) -> None:
     cell = new_kernel().run(
         "import torch.multiprocessing as mp\ndef w(rank, n): pass\nmp.spawn(w, args=(2,), nprocs=2)"
     )
@@ -279,7 +277,7 @@ def test_after_mp_spawn_of_a_cells_function_launch_is_named(new_kernel: MakeKern
     assert "launch(f, 2, init=False), which runs f as mp.spawn" in cell.text
 
 
-def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
+def test_syntax_error_keeps_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
     assert cell.error == "LaunchError" and "cell [" in cell.message
@@ -300,15 +298,13 @@ def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Ker
         ("line = (i for i in [1])\ndef f(rank, n):\n    line\nlaunch(f, 2)", "CannotSend"),
     ],
 )
-def test_a_failure_names_the_cell_by_the_number_in_its_margin(
-    kernel: Kernel, source: str, says: str
-) -> None:
+def test_failure_names_cell_by_number(kernel: Kernel, source: str, says: str) -> None:
     cell = kernel.run(source)
     assert cell.error == says
     assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}
 
 
-def test_a_function_is_named_after_the_cell_that_defined_it(kernel: Kernel) -> None:
+def test_names_cell_defining_function(kernel: Kernel) -> None:
     for magic in ("", "%%capture\n"):
         defined = kernel.run(f"{magic}def of_before(rank, n):\n    1 / 0 # {magic[2:]}")
         kernel.value("1")
@@ -329,7 +325,7 @@ def test_a_function_is_named_after_the_cell_that_defined_it(kernel: Kernel) -> N
         ("return 3", r"^LaunchError: `return` \(line 2\) is outside a function\. .* last line\.$"),
     ],
 )
-def test_refuses_kernel_commands_and_keeps_the_ranks(kernel: Kernel, body: str, says: str) -> None:
+def test_rejects_kernel_commands_and_keeps_ranks(kernel: Kernel, body: str, says: str) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run(f"%%ranks 2\n{body}")
     assert cell.error == "LaunchError" and re.search(says, cell.message)
@@ -337,7 +333,7 @@ def test_refuses_kernel_commands_and_keeps_the_ranks(kernel: Kernel, body: str, 
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
 
 
-def test_a_removed_working_directory_is_one_line(kernel: Kernel) -> None:
+def test_reports_removed_working_directory_briefly(kernel: Kernel) -> None:
     gone = "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())\n"
     cell = kernel.run(f"{gone}launch(lambda rank, n: rank, 2)")
     kernel.value("os.chdir('/tmp')")
@@ -345,7 +341,7 @@ def test_a_removed_working_directory_is_one_line(kernel: Kernel) -> None:
     assert "site.py" not in cell.message and cell.message.count("\n") == 0
 
 
-def test_a_default_timeout_of_sockets_is_not_that_of_the_ranks_channels(kernel: Kernel) -> None:
+def test_rank_channels_ignore_default_socket_timeout(kernel: Kernel) -> None:
     kernel.value("import socket\nsocket.setdefaulttimeout(5.0)")
     try:
         assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
@@ -354,7 +350,7 @@ def test_a_default_timeout_of_sockets_is_not_that_of_the_ranks_channels(kernel: 
         kernel.value("socket.setdefaulttimeout(None)")
 
 
-def test_a_launch_in_a_forked_child_says_where_to_call_it(kernel: Kernel) -> None:
+def test_forked_child_reports_misplaced_launch(kernel: Kernel) -> None:
     program = """
 import multiprocessing
 def child(queue):
@@ -373,12 +369,12 @@ process.join(30)
     assert "multiprocessing has forked" in shown and "__main__" not in shown
 
 
-def test_a_line_that_cannot_be_read_shows_how_it_is_written(kernel: Kernel) -> None:
+def test_malformed_magic_line_shows_usage(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks four\n1")
     assert cell.error == "LaunchError" and "%%ranks WORLD_SIZE" in cell.message
 
 
-def test_live_ranks_that_died_between_cells_are_replaced_and_reported(kernel: Kernel) -> None:
+def test_replaces_and_reports_dead_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     for process in kernel.ranks():
         process.kill()
@@ -388,7 +384,7 @@ def test_live_ranks_that_died_between_cells_are_replaced_and_reported(kernel: Ke
 
 
 @pytest.mark.extended
-def test_a_server_killed_between_cells_is_replaced_and_reported(new_kernel: MakeKernel) -> None:
+def test_replaces_and_reports_killed_server(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")
     for process in kernel.servers():
@@ -399,13 +395,13 @@ def test_a_server_killed_between_cells_is_replaced_and_reported(new_kernel: Make
     assert "their processes exited" in shown and "False" in shown
 
 
-def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel: Kernel) -> None:
+def test_cell_recreates_process_group(kernel: Kernel) -> None:
     again = "dist.destroy_process_group()\ndist.init_process_group('gloo')\n"
     shown = kernel.value(f"%%ranks 3\n{again * 3}x = torch.ones(1)\ndist.all_reduce(x)\nx.item()")
     assert shown.count("3.0") == 3
 
 
-def test_a_second_init_in_a_cell_says_what_to_do(kernel: Kernel) -> None:
+def test_second_init_explains_remedy(kernel: Kernel) -> None:
     cell = kernel.run("%%ranks 2\ndist.init_process_group('gloo')")
     assert "leave out init_process_group(...)" in cell.message
 
@@ -413,6 +409,6 @@ def test_a_second_init_in_a_cell_says_what_to_do(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     "cell", ["%%ranks 2\n1 / 0", "%%ranks 2\n\n# why\n1 / 0", "\n%%ranks 2\n1 / 0"]
 )
-def test_lines_are_counted_as_in_the_editor(kernel: Kernel, cell: str) -> None:
+def test_counts_lines_like_editor(kernel: Kernel, cell: str) -> None:
     line = cell.split("\n").index("1 / 0") + 1
     assert f"], line {line}, in <module>" in kernel.run(cell).message

@@ -52,7 +52,7 @@ def long_lived() -> Iterator[Kernel]:
         kernel.close()
 
 
-def test_it_has_forked_its_server_and_shares_torch_with_it(kernel: Kernel) -> None:
+def test_forked_server_shares_torch_memory(kernel: Kernel) -> None:
     assert kernel.value(LAUNCH) == "[0, 1]\n"
     (server,) = kernel.servers()
     assert server.cmdline() == psutil.Process(kernel.pid).cmdline()
@@ -61,7 +61,7 @@ def test_it_has_forked_its_server_and_shares_torch_with_it(kernel: Kernel) -> No
 
 
 @pytest.mark.extended
-def test_a_cell_finds_the_process_set_up_as_in_an_ordinary_kernel(kernel: Kernel) -> None:
+def test_process_setup_matches_ordinary_kernel(kernel: Kernel) -> None:
     ordinary = Kernel()
     try:
         ordinary.value(IMPORTS)
@@ -70,7 +70,7 @@ def test_a_cell_finds_the_process_set_up_as_in_an_ordinary_kernel(kernel: Kernel
         ordinary.close()
 
 
-def test_stop_ends_the_ranks_and_keeps_the_server(kernel: Kernel) -> None:
+def test_stop_ends_ranks_and_keeps_server(kernel: Kernel) -> None:
     servers = kernel.servers()
     request = kernel.begin("def f(rank, n):\n    time.sleep(600)\nlaunch(f, 3, timeout=900)")
     kernel.wait_for_ranks(3)
@@ -81,7 +81,7 @@ def test_stop_ends_the_ranks_and_keeps_the_server(kernel: Kernel) -> None:
 
 
 @pytest.mark.extended
-def test_another_server_is_started_where_the_first_was_ended() -> None:
+def test_replaces_killed_server() -> None:
     kernel = make()
     try:
         (server,) = kernel.servers()
@@ -97,7 +97,7 @@ def test_another_server_is_started_where_the_first_was_ended() -> None:
 
 
 @pytest.mark.extended
-def test_killed_with_live_ranks_it_leaves_nothing_and_restarts() -> None:
+def test_killed_kernel_leaves_nothing_and_restarts() -> None:
     kernel = make()
     try:
         kernel.value("%%ranks 3\nkept = 1")
@@ -133,7 +133,7 @@ def test_imports_named_modules_before_the_fork(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"cells": 1}', '{"cells": [1]}', "\0"])
-def test_a_file_that_is_not_a_notebook_names_nothing(tmp_path: Path, content: str) -> None:
+def test_invalid_notebook_has_no_code_cells(tmp_path: Path, content: str) -> None:
     file = tmp_path / "mine.ipynb"
     file.write_text(content)
     assert code_cells(str(file)) == []
@@ -141,7 +141,7 @@ def test_a_file_that_is_not_a_notebook_names_nothing(tmp_path: Path, content: st
 
 
 @pytest.mark.extended
-def test_where_fork_is_not_wanted_it_is_an_ordinary_kernel() -> None:
+def test_spawn_setting_disables_server_fork() -> None:
     kernel = make(REAL_RANKS_START="spawn")
     try:
         (server,) = kernel.servers()

@@ -102,20 +102,20 @@ def test_a_plain_import_starts_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_spawned_child_that_imports_main_again_starts_nothing(tmp_path: Path) -> None:
+def test_spawned_child_starts_nothing_on_import(tmp_path: Path) -> None:
     lines = run(SPAWN, tmp_path).splitlines()
     assert (lines[0], lines[-1]) == ("child 0 0", "child 0 0")
     assert "child of multiprocessing" in lines[1] and "if __name__ == '__main__'" in lines[1]
 
 
 @pytest.mark.extended
-def test_a_script_without_the_guard_names_it(tmp_path: Path) -> None:
+def test_unguarded_script_error_suggests_main_guard(tmp_path: Path) -> None:
     said = run(UNGUARDED, tmp_path, fails=True)
     assert "LaunchError: launch() was called in a child of multiprocessing" in said
     assert "Put the call under `if __name__ == '__main__':`" in said
 
 
-def test_a_worker_of_torchrun_starts_nothing_and_is_refused_in_words(tmp_path: Path) -> None:
+def test_torchrun_worker_rejects_launch(tmp_path: Path) -> None:
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     run(TORCHRUN, tmp_path, *words, after=(str(tmp_path / "said"),))
     for rank in (0, 1):

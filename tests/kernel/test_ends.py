@@ -56,7 +56,7 @@ def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
-def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
+def test_ended_idle_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 3\nkept = 1")
     processes, folders = kernel.processes(), set(kernel.temp.iterdir())
@@ -70,7 +70,7 @@ def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: Mak
 
 
 @pytest.mark.extended
-def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
+def test_kernel_killed_during_startup_leaves_nothing(
     new_kernel: MakeKernel,
 ) -> None:
     kernel = new_kernel()
@@ -84,7 +84,7 @@ def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
 
 
 @pytest.mark.extended
-def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> None:
+def test_simultaneous_kernels_are_independent(new_kernel: MakeKernel) -> None:
     one, two = new_kernel(), new_kernel()
     source = "def f(rank, n):\n    x = torch.tensor([{0}])\n    dist.all_reduce(x)\n"
     source += "    return x.item()\n"
@@ -103,7 +103,7 @@ def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> 
 
 
 @pytest.mark.extended
-def test_live_ranks_leave_nothing_of_joblib_in_shared_memory(new_kernel: MakeKernel) -> None:
+def test_live_ranks_clean_up_joblib_memory(new_kernel: MakeKernel) -> None:
     cell = "from joblib import Parallel, delayed\nimport os, math\n"
     cell += "Parallel(n_jobs=2)(delayed(math.sqrt)(i) for i in range(4))\nos.getpid()"
     kernel = new_kernel()

@@ -40,7 +40,7 @@ def kernels() -> Iterator[list[Kernel]]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(2400)
-def test_thirty_kernels_launch_and_check_at_once_and_leave_nothing(kernels: list[Kernel]) -> None:
+def test_thirty_kernels_launch_and_check_simultaneously(kernels: list[Kernel]) -> None:
     file = find_workspace().root / "solutions" / "08_synchronous_sgd.ipynb"
     answer = read_answers(file, ["average_gradients"])["average_gradients"]
     assert isinstance(answer, Answer)

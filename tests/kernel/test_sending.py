@@ -176,7 +176,7 @@ def f(rank, n):
 
 
 @pytest.mark.parametrize("what", SENT)
-def test_sends_everything_that_a_script_could_use(kernel: Kernel, what: str) -> None:
+def test_sends_every_object_usable_in_scripts(kernel: Kernel, what: str) -> None:
     cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
     assert not cell.error, cell.message
 
@@ -277,7 +277,7 @@ REFUSED = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("what", REFUSED)
-def test_names_what_cannot_be_sent_with_its_line_and_a_remedy(kernel: Kernel, what: str) -> None:
+def test_unsendable_variable_error_gives_remedy(kernel: Kernel, what: str) -> None:
     source, name, says = REFUSED[what]
     cell = kernel.run(f"{source}\ndef f(rank, n):\n    x = rank\n    return {name}\nlaunch(f, 2)")
     assert cell.error == "CannotSend"
@@ -505,7 +505,7 @@ launch(f, 2)"""
     assert shown.count("([1, 4, 9], 0.1)") == 2
 
 
-def test_the_class_of_an_argument_can_be_pickled_as_well(kernel: Kernel) -> None:
+def test_rank_pickles_class_of_argument(kernel: Kernel) -> None:
     shown = kernel.value(
         MAIN
         + "launch(lambda rank, n, net: len(__import__('pickle').dumps(net)) > 0, 2, args=(Net(),))"
@@ -513,7 +513,7 @@ def test_the_class_of_an_argument_can_be_pickled_as_well(kernel: Kernel) -> None
     assert shown.count("True") == 2
 
 
-def test_global_variables_are_those_of_the_ranks_main(kernel: Kernel) -> None:
+def test_functions_share_globals_of_rank_main(kernel: Kernel) -> None:
     shown = kernel.value(
         MAIN
         + """
@@ -527,7 +527,7 @@ launch(f, 2)"""
     assert kernel.value("count") == "0\n"
 
 
-def test_names_sent_to_ranks_that_stay_replace_none_of_theirs(kernel: Kernel) -> None:
+def test_sent_functions_leave_rank_variables_unchanged(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nfactor = 10 + rank")
     kernel.value("factor = 3\nclass K: pass\ndef by_factor(x): return x * factor, K")
     shown = kernel.value("%%ranks 2 --send by_factor\nby_factor(2)[0], factor")
@@ -538,7 +538,7 @@ def test_names_sent_to_ranks_that_stay_replace_none_of_theirs(kernel: Kernel) ->
     assert shown.count("True") == 2
 
 
-def test_a_rank_shows_the_lines_of_cells(kernel: Kernel) -> None:
+def test_ranks_show_source_lines_of_cells(kernel: Kernel) -> None:
     kernel.value("import inspect, traceback, warnings\ndef helper():\n    warnings.warn('careful')")
     shown = kernel.value(
         "def f(rank, n):\n    helper()\n    try:\n        1 / 0  # a remark\n    except ZeroDivisionError:"
@@ -551,7 +551,7 @@ def test_a_rank_shows_the_lines_of_cells(kernel: Kernel) -> None:
     assert "], line 3: UserWarning: here too" in shown
 
 
-def test_a_function_that_was_sent_reads_what_is_sent_later(kernel: Kernel) -> None:
+def test_sent_functions_read_later_values(kernel: Kernel) -> None:
     kernel.value(
         "data = [1]\ndef f(): return data[0]\nclass Reads:\n    def g(self): return data[0]"
     )
@@ -560,7 +560,7 @@ def test_a_function_that_was_sent_reads_what_is_sent_later(kernel: Kernel) -> No
     assert "rank 0 → (5, 5)" in kernel.value("%%ranks 2 --send data\nf(), Reads().g()")
 
 
-def test_a_file_that_differs_between_notebook_and_ranks_is_named_once(kernel: Kernel) -> None:
+def test_reports_changed_module_file_once(kernel: Kernel) -> None:
     write = "open('of_mine.py', 'w').write('x = {0}'); os.utime('of_mine.py', (1, {0}))"
     kernel.value(write.format(1))
     kernel.value("import of_mine")

@@ -13,14 +13,14 @@ READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
 
 
 @pytest.mark.extended
-def test_ranks_that_stay_begin_with_what_was_set(forked_kernel: MakeKernel) -> None:
+def test_live_ranks_inherit_kernel_settings(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("torch.set_default_dtype(torch.float64)\ntorch.set_printoptions(precision=2)")
     shown = kernel.value("%%ranks 2\ntorch.ones(1).dtype, str(torch.tensor(1 / 3))")
     assert shown.count("(torch.float64, 'tensor(0.33)')") == 2
 
 
-def test_ranks_that_stay_log_each_line_once(forked_kernel: MakeKernel) -> None:
+def test_live_ranks_log_each_line_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import logging\nlogging.basicConfig(level=logging.INFO, format='%(message)s!')")
     for _ in range(2):
@@ -28,21 +28,21 @@ def test_ranks_that_stay_log_each_line_once(forked_kernel: MakeKernel) -> None:
         assert shown.count("hello!") == 1
 
 
-def test_a_function_put_into_a_library_is_the_one_that_is_sent(forked_kernel: MakeKernel) -> None:
+def test_sends_replaced_library_functions(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import torch.nn.functional as F\ndef mine(x):\n    return x + 100\nF.gelu = mine")
     assert kernel.value("launch(lambda rank, n: F.gelu is mine, 1).values") == "[True]\n"
     assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
 
 
-def test_settings_that_cannot_be_carried_are_reported_once(forked_kernel: MakeKernel) -> None:
+def test_reports_untransferable_settings_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import sys\nsys.setrecursionlimit(4567)")
     assert "Set in the kernel, not on the ranks: setrecursionlimit()" in kernel.value(READ)
     assert "note" not in kernel.value(READ)
 
 
-def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
+def test_transfers_or_reports_open_contexts(
     forked_kernel: MakeKernel,
 ) -> None:
     kernel = forked_kernel()
@@ -59,7 +59,7 @@ def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
     assert kernel.value("launch(f, 1).values") == "[True]\n"
 
 
-def test_a_module_of_ones_own_may_hold_objects_that_refer_to_each_other(
+def test_sends_modules_with_cyclic_references(
     forked_kernel: MakeKernel,
 ) -> None:
     kernel = forked_kernel()
@@ -113,7 +113,7 @@ def weighted_average_gradients(*anything):
 
 
 @pytest.mark.soak  # `tests/checks` looks at it without a kernel each time
-def test_check_gives_the_same_result_whatever_cells_have_set(forked_kernel: MakeKernel) -> None:
+def test_check_ignores_kernel_settings(forked_kernel: MakeKernel) -> None:
     """The same words for a right and a wrong answer, and what the cells have set is as it was."""
     kernel = forked_kernel()
     _run_solved(kernel, "08_synchronous_sgd")

@@ -44,14 +44,14 @@ def test_reports_failures_in_a_spawned_kernel(spawning: Kernel) -> None:
     assert cell.error == "RankDied" and "exited with code 3" in cell.message
 
 
-def test_keeps_live_ranks_in_a_spawned_kernel(spawning: Kernel) -> None:
+def test_spawned_kernel_keeps_live_ranks(spawning: Kernel) -> None:
     spawning.value("%%ranks 2\nmine = rank * 2")
     assert spawning.value("%%ranks 2\nmine") == "rank 0 → 0\nrank 1 → 2\n"
     spawning.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
 
 
 @pytest.mark.extended
-def test_stops_a_launch_in_a_spawned_kernel(spawning: Kernel) -> None:
+def test_stop_ends_launch_in_spawned_kernel(spawning: Kernel) -> None:
     source = "def f(rank, n):\n    print('up', flush=True)\n    time.sleep(600)\n"
     request = spawning.begin(source + "launch(f, 2, timeout=900)")
     spawning.wait_for_ranks(2)
@@ -61,7 +61,7 @@ def test_stops_a_launch_in_a_spawned_kernel(spawning: Kernel) -> None:
 
 
 @pytest.mark.extended
-def test_kill_9_of_the_kernel_leaves_nothing(new_kernel: MakeKernel) -> None:
+def test_killed_spawned_kernel_leaves_no_processes(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_START="spawn")
     kernel.value("%%ranks 2\nkept = 1")
     assert len(kernel.processes()) == 4

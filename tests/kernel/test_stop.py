@@ -47,7 +47,7 @@ def test_stop_ends_all_live_ranks(how: str, kernel: Kernel) -> None:
     stopped_and_well(kernel, kernel.wait(request))
 
 
-def test_stop_keeps_what_was_printed_and_says_where_each_rank_was(kernel: Kernel) -> None:
+def test_stop_keeps_prints_and_locates_ranks(kernel: Kernel) -> None:
     program = """
 def f(rank, n):
     print("hello from", rank)
@@ -94,7 +94,7 @@ def test_stop_ends_launches_of_other_threads(how: str, kernel: Kernel) -> None:
     works(kernel)
 
 
-def test_stop_between_cells_ends_a_launch_in_the_background(kernel: Kernel) -> None:
+def test_stop_ends_background_launch_between_cells(kernel: Kernel) -> None:
     start = (
         "import threading\nthreading.Thread(target=launch, args=(f, 2), kwargs={'timeout': 900})"
     )
@@ -105,14 +105,14 @@ def test_stop_between_cells_ends_a_launch_in_the_background(kernel: Kernel) -> N
     works(kernel)
 
 
-def test_a_launch_after_a_stop_is_not_stopped(kernel: Kernel) -> None:
+def test_earlier_stop_spares_later_launch(kernel: Kernel) -> None:
     kernel.interrupt()
     cell = f"{_POOL}with ThreadPoolExecutor(1) as pool:\n"
     cell += "    print(pool.submit(launch, lambda rank, n: rank, 2).result().values)"
     assert kernel.value(cell) == "[0, 1]\n"
 
 
-def test_stop_ends_a_launch_whose_ranks_have_not_started(kernel: Kernel) -> None:
+def test_stop_ends_launch_before_rank_start(kernel: Kernel) -> None:
     """A Stop reaches the launch while it pickles its arguments, the first thing that it does."""
     program = """
 import os, signal, time
@@ -139,7 +139,7 @@ def test_repeated_stops_leave_the_kernel_usable(times: int, kernel: Kernel) -> N
     "start",
     ["launch(lambda rank, n: rank, 16)", "get_ipython().run_cell_magic('ranks', '16', '1')"],
 )
-def test_stop_works_at_any_moment_of_a_start(start: str, kernel: Kernel) -> None:
+def test_stop_works_throughout_startup(start: str, kernel: Kernel) -> None:
     """Swept over the time that a start takes, from before it began until it is over."""
     kernel.value("odd = []")
     source = f"try:\n    {start}\nexcept KeyboardInterrupt:\n    pass\n"
@@ -168,13 +168,13 @@ def test_stop_while_the_rank_server_starts(new_kernel: MakeKernel) -> None:
     assert len(kernel.servers()) == 1
 
 
-def test_stop_with_nothing_running_leaves_live_ranks_alone(kernel: Kernel) -> None:
+def test_idle_stop_keeps_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     kernel.interrupt()
     assert "rank 1 → 1" in kernel.value("%%ranks 2\nkept")
 
 
-def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) -> None:
+def test_next_cell_reports_stopped_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     request = kernel.begin("%%ranks 2 --timeout 900\nimport time; time.sleep(600)")
     time.sleep(0.3)
@@ -185,7 +185,7 @@ def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) ->
 
 
 @pytest.mark.extended
-def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: MakeKernel) -> None:
+def test_stop_removes_live_view(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE="1")
     request = kernel.begin(HANGS["asleep"])
     kernel.wait_for_ranks(3)

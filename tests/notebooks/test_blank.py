@@ -35,7 +35,7 @@ def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
 @pytest.mark.extended
 @pytest.mark.timeout(DEADLINE_S + 20)
 @pytest.mark.parametrize("path", EACH)
-def test_a_blank_copy_runs_whole_and_says_not_attempted(
+def test_blank_copy_runs_and_reports_unattempted(
     path: Path, tmp_path: Path, forking_python: str
 ) -> None:
     blank = tmp_path / path.name

@@ -40,7 +40,7 @@ def burners() -> Iterator[None]:
 @pytest.mark.timeout(1500)
 @pytest.mark.usefixtures("burners")
 @each_solved
-def test_reference_solutions_pass_while_eight_processes_burn_the_cores(path: Path) -> None:
+def test_reference_solutions_pass_on_busy_machine(path: Path) -> None:
     results = grade_notebook(path, VISIBLE_SECRET)
     print(f"{path.stem}: {len(results)} exercises, load {os.getloadavg()[0]:.0f}")
     failed = [verdict_text(result) for result in results if not result.passed]

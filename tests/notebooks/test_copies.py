@@ -25,20 +25,20 @@ MARK = re.compile(r"\n\n\*Not on the path [^*]*\*")
 STUB = re.compile(r'^[ ]*raise NotImplementedError\("(?P<title>Exercise [^"]*)"\)\n?', re.M)
 
 
-def test_each_solved_notebook_has_a_copy_and_no_copy_is_left_over() -> None:
+def test_copies_correspond_to_solved_notebooks() -> None:
     copies = sorted(find_workspace().notebooks.glob("*.ipynb"))
     assert [path.name for path in copies] == [path.name for path in SOLVED], "`make notebooks`"
 
 
 @each_solved
-def test_the_copy_is_what_build_makes(path: Path) -> None:
+def test_copy_matches_build_output(path: Path) -> None:
     stored = read_notebook(find_workspace().notebooks / path.name)
     files = files_by_number(solved.name for solved in SOLVED)
     assert stored == learner_copy(read_notebook(path), path.name, files), "`make notebooks`"
 
 
 @each_solved
-def test_only_exercise_regions_differ_cell_for_cell(path: Path) -> None:
+def test_copy_differs_only_in_exercise_regions(path: Path) -> None:
     solved = read_solved(path)
     handed_out = read_notebook(find_workspace().notebooks / path.name)
     assert len(solved["cells"]) == len(handed_out["cells"])
@@ -54,7 +54,7 @@ def test_only_exercise_regions_differ_cell_for_cell(path: Path) -> None:
 
 
 @each_solved
-def test_the_copy_holds_no_output_and_no_solution(path: Path) -> None:
+def test_copy_contains_no_output_or_solution(path: Path) -> None:
     handed_out = read_notebook(find_workspace().notebooks / path.name)
     text = "\n".join(source_of(cell) for cell in handed_out["cells"])
     for cell in handed_out["cells"]:
@@ -67,7 +67,7 @@ def test_the_copy_holds_no_output_and_no_solution(path: Path) -> None:
 
 
 @each_solved
-def test_each_stub_names_the_exercise_above_it(path: Path) -> None:
+def test_stub_names_preceding_exercise(path: Path) -> None:
     title = ""
     for ours, theirs in zip(
         read_notebook(path)["cells"],

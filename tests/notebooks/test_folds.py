@@ -20,7 +20,7 @@ STANDING = {
 
 
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_standing_parts_are_folded_and_each_fold_ends(path: Path) -> None:
+def test_standing_sections_have_complete_folds(path: Path) -> None:
     cells = read_notebook(path)["cells"]
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
         if cell["cell_type"] == "code":
@@ -35,7 +35,7 @@ def test_standing_parts_are_folded_and_each_fold_ends(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_a_cell_that_only_imports_takes_one_line(path: Path) -> None:
+def test_import_cell_hides_its_source(path: Path) -> None:
     cells = read_notebook(path)["cells"]
     first = next(cell for cell in cells if cell["cell_type"] == "code")
     assert first["metadata"]["jupyter"]["source_hidden"]

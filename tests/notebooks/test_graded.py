@@ -118,7 +118,7 @@ JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
 
 @pytest.mark.extended
 @pytest.mark.parametrize("change", JUDGED_AGAIN)
-def test_passes_solutions_whose_source_has_changed(change: Change, tmp_path: Path) -> None:
+def test_passes_solutions_with_changed_source(change: Change, tmp_path: Path) -> None:
     handed_in = tmp_path / MODEL.name
     write_notebook(handed_in, change(read_solved(MODEL)))
     all_passed(grade_notebook(handed_in), MODEL)
@@ -148,7 +148,7 @@ def test_reads_moved_cells_and_notes_repairs(
 
 
 @pytest.mark.extended
-def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(tmp_path: Path) -> None:
+def test_passes_reversed_cells_and_notes_moves(tmp_path: Path) -> None:
     path = MODEL
     notebook = read_solved(path)
     handed_in = tmp_path / path.name
@@ -167,7 +167,7 @@ def needs_torch_to_be_defined(source: str) -> bool:
 
 
 @pytest.mark.extended
-def test_a_notebook_under_another_name_is_known_by_its_exercises(tmp_path: Path) -> None:
+def test_recognizes_renamed_notebook_by_exercises(tmp_path: Path) -> None:
     path = MODEL
     handed_in = tmp_path / f"Copy of {path.stem} (1).ipynb"
     handed_in.write_bytes(path.read_bytes())
@@ -213,7 +213,7 @@ def course_check(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.extended
-def test_the_command_prints_each_result_and_gives_0(tmp_path: Path) -> None:
+def test_command_prints_results_and_returns_0(tmp_path: Path) -> None:
     path = MODEL
     handed_in = tmp_path / path.name
     write_notebook(handed_in, with_a_broken_cell(read_solved(path)))
@@ -234,7 +234,7 @@ def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
     assert done.returncode == 1 and "Did you mean ping_pong" in done.stderr
 
 
-def test_the_command_gives_1_where_something_is_missing(tmp_path: Path) -> None:
+def test_command_returns_1_for_missing_answers(tmp_path: Path) -> None:
     path = MODEL
     handed_in = tmp_path / path.name
     write_notebook(handed_in, learner_copy(read_notebook(path)))
@@ -260,9 +260,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_the_command_gives_2_and_one_line_for_what_is_no_notebook(
-    kind: str, tmp_path: Path
-) -> None:
+def test_command_returns_2_for_unreadable_notebook(kind: str, tmp_path: Path) -> None:
     make, says = UNREADABLE[kind]
     path = tmp_path / SOLVED[0].name
     path.write_bytes(make(SOLVED[0]))
@@ -272,14 +270,14 @@ def test_the_command_gives_2_and_one_line_for_what_is_no_notebook(
     assert path.name in done.stdout and "Traceback" not in done.stdout + done.stderr
 
 
-def test_the_command_gives_2_for_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_command_returns_2_for_missing_file(tmp_path: Path) -> None:
     done = course_check(tmp_path / "02_nowhere.ipynb")
     assert done.returncode == 2
     assert "02_nowhere.ipynb does not exist" in done.stdout + done.stderr
 
 
 @pytest.mark.extended
-def test_the_command_gives_2_for_a_notebook_of_another_course(tmp_path: Path) -> None:
+def test_command_returns_2_for_foreign_notebook(tmp_path: Path) -> None:
     path = tmp_path / "knitting.ipynb"
     cell: dict[str, Any] = {"cell_type": "code", "source": "def purl():\n    return 2"}
     write_notebook(path, copy.deepcopy({"cells": [cell]}))

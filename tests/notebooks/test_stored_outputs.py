@@ -93,7 +93,7 @@ def notebook_of(source: str, *outputs: dict[str, Any]) -> Notebook:
     ("mime", "stored", "passes"),
     [("text/plain", "'rank 0'", True), ("text/plain", "'rank 1'", False), ("text/html", "", False)],
 )
-def test_an_output_that_differs_fails(
+def test_changed_output_fails_comparison(
     tmp_path: Path, forking_python: str, mime: str, stored: str, passes: bool
 ) -> None:
     data = {"text/plain": "'rank 0'"} | {mime: stored}
@@ -105,7 +105,7 @@ def test_an_output_that_differs_fails(
 
 
 @each_solved
-def test_few_cells_are_excused_and_each_says_why(path: Path) -> None:
+def test_skipped_cells_are_few_and_explained(path: Path) -> None:
     cells = code_cells(read_notebook(path))
     assert not [
         cell["id"] for cell in cells if "NBVAL" in source_of(cell)
@@ -130,7 +130,7 @@ def test_every_exercise_has_passed(path: Path) -> None:
 
 
 @each_solved
-def test_other_tags_do_not_excuse_a_cell(path: Path) -> None:
+def test_only_excuse_tag_skips_comparison(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
         if KEEP_OUTPUT in cell["metadata"].get("tags", ()):
             continue  # a player, with the times of its own run
@@ -139,7 +139,7 @@ def test_other_tags_do_not_excuse_a_cell(path: Path) -> None:
 
 
 @each_solved
-def test_every_cell_was_run_in_order_and_none_failed(path: Path) -> None:
+def test_cells_ran_in_order_without_failure(path: Path) -> None:
     cells = code_cells(read_notebook(path))
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     for cell in cells:
@@ -148,7 +148,7 @@ def test_every_cell_was_run_in_order_and_none_failed(path: Path) -> None:
 
 
 @each_solved
-def test_nothing_of_one_machine_or_moment_is_stored(path: Path) -> None:
+def test_outputs_contain_no_machine_specific_text(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
         for output in cell["outputs"]:
             output.get("data", {}).pop("image/png", None)

@@ -49,7 +49,7 @@ def words_of(markdown: str) -> list[str]:
 
 
 @each_solved
-def test_the_first_cell_takes_torch_dist_and_what_the_course_gives(path: Path) -> None:
+def test_first_cell_imports_only_permitted_modules(path: Path) -> None:
     first = code_cells(read_notebook(path))[0]
     for node in ast.parse(source_of(first)).body:
         if KEEP_OUTPUT in first["metadata"].get("tags", ()) and not isinstance(
@@ -82,14 +82,14 @@ def test_a_markdown_cell_is_short(path: Path) -> None:
 
 
 @each_solved
-def test_exercise_headings_are_those_of_the_registry_in_its_order(path: Path) -> None:
+def test_exercise_headings_match_registry_order(path: Path) -> None:
     cells = markdown_cells(read_notebook(path))
     written = [heading for cell in cells for heading in HEADING.findall(source_of(cell))]
     assert written == [e.heading for e in exercises().values() if e.notebook == path.stem]
 
 
 @each_exercise
-def test_an_exercise_has_its_task_its_stub_and_its_check(exercise: Exercise) -> None:
+def test_exercise_has_task_stub_and_check(exercise: Exercise) -> None:
     cells = read_notebook(solved(exercise))["cells"]
     (task,) = [
         index
@@ -112,7 +112,7 @@ def _name(node: ast.stmt) -> str:
 
 
 @each_solved
-def test_every_quiz_is_asked_where_it_belongs(path: Path) -> None:
+def test_notebook_asks_each_quiz_once(path: Path) -> None:
     text = "\n".join(source_of(cell) for cell in code_cells(read_notebook(path)))
     asked = re.findall(r"\bpredict\(\s*[\"']([^\"']+)[\"']", text)
     assert asked and len(asked) == text.count("predict(") and len(set(asked)) == len(asked)
@@ -123,13 +123,13 @@ def test_every_quiz_is_asked_where_it_belongs(path: Path) -> None:
 
 
 @each_solved
-def test_every_hint_that_is_asked_for_exists(path: Path) -> None:
+def test_requested_hints_exist(path: Path) -> None:
     text = "\n".join(source_of(cell) for cell in code_cells(read_notebook(path)))
     assert set(re.findall(r"\bhint\([\"']([^\"']+)[\"']", text)) <= set(exercises())
 
 
 @each_solved
-def test_later_cells_do_not_rebind_what_an_exercise_uses(path: Path) -> None:
+def test_later_cells_keep_exercise_names_unchanged(path: Path) -> None:
     """An answer is read as the whole notebook leaves it, where it was right when its check ran."""
     to_python = TransformerManager().transform_cell
     used: set[str] = set()

@@ -15,7 +15,7 @@ SMALL = Model("small", layers=8, hidden=128, heads=8, sequence=64, vocabulary=10
 PLAIN = Layout(dp=4, tp=1, pp=1, zero=0)
 
 
-def test_plain_ddp_holds_16_bytes_for_each_parameter() -> None:
+def test_ddp_needs_16_bytes_per_parameter() -> None:
     memory, n = memory_of(SMALL, PLAIN, 64), SMALL.parameters
     assert (memory.weights, memory.gradients, memory.optimizer) == (2 * n, 2 * n, 12 * n)
     outputs = 64 * 4 * 1000
@@ -23,7 +23,7 @@ def test_plain_ddp_holds_16_bytes_for_each_parameter() -> None:
     assert memory.total == sum(memory.parts().values()) == 16 * n + memory.activations
 
 
-def test_each_stage_of_zero_shards_one_thing_more() -> None:
+def test_each_zero_stage_shards_more_state() -> None:
     n = SMALL.parameters
     one, two, three = (memory_of(SMALL, replace(PLAIN, zero=z), 64) for z in (1, 2, 3))
     assert n % 4 == 0
@@ -33,7 +33,7 @@ def test_each_stage_of_zero_shards_one_thing_more() -> None:
     assert (three.weights, three.gradients) == (n // 2 + whole, n // 2 + whole)
 
 
-def test_32_bit_gradients_make_18_bytes_for_each_parameter() -> None:
+def test_fp32_gradients_cost_two_extra_bytes() -> None:
     n = SMALL.parameters
     plain = memory_of(SMALL, replace(PLAIN, gradient_bytes=4), 64)
     assert plain.total - plain.activations == 18 * n
@@ -54,19 +54,19 @@ def test_tensor_parallelism_cuts_everything(tp: int) -> None:
 
 
 @pytest.mark.parametrize("zero", range(4))
-def test_context_parallelism_cuts_activations_and_shards_as_dp_does(zero: int) -> None:
+def test_cp_divides_activations_and_shards_state(zero: int) -> None:
     dp, cp = (memory_of(SMALL, Layout(n, 1, 1, zero=zero, cp=8 // n), 64) for n in (8, 1))
     assert replace(cp, activations=0) == replace(dp, activations=0)
     assert cp.activations == dp.activations / 8
 
 
-def test_the_first_stage_has_its_layers_and_one_table() -> None:
+def test_first_stage_holds_layers_and_table() -> None:
     layers = 3 * SMALL.layer_parameters  # of eight layers in three stages, the largest has three
     assert stage_parameters(SMALL, Layout(1, 1, 3)) == layers + SMALL.table_parameters
     assert stage_parameters(SMALL, Layout(1, 1, 1)) == SMALL.parameters
 
 
-def test_1f1b_keeps_as_many_microbatches_as_stages_and_no_more_than_there_are() -> None:
+def test_1f1b_limits_microbatches_to_stage_count() -> None:
     layout, one = Layout(1, 1, 4), 2 * 64 * 34 * 128  # two layers, 64 tokens
     kept = {batch: memory_of(SMALL, layout, batch).activations for batch in (1, 3, 4, 40)}
     assert kept == {1: one, 3: 3 * one, 4: 4 * one, 40: 4 * one}
@@ -77,11 +77,11 @@ def test_interleaving_keeps_more_activations() -> None:
     assert parts.activations == plain.activations * (1 + 3 / (4 * 2))
 
 
-def test_recomputation_keeps_each_layers_input_and_one_layer() -> None:
+def test_recomputation_keeps_inputs_and_one_layer() -> None:
     memory = memory_of(SMALL, Layout(1, 1, 4, recompute=True), 40)
     assert memory.activations == 64 * (2 * 4 * 2 * 128 + 34 * 128)
 
 
-def test_a_batch_that_does_not_divide_is_refused_with_what_would() -> None:
+def test_rejects_indivisible_batch_with_suggestion() -> None:
     with pytest.raises(ValueError, match="that 8 divides"):
         memory_of(SMALL, Layout(4, 1, 1, microbatch=2), 12)

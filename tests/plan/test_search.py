@@ -11,7 +11,7 @@ from helpers.plan.presets import LLAMA_8B, LLAMA_405B, h100
 from helpers.plan.search import best_of_each_mesh, layouts, plans
 
 
-def test_every_layout_uses_all_gpus_and_leaves_no_host_no_sample_and_no_stage() -> None:
+def test_layouts_use_all_gpus_without_remainder() -> None:
     tried = list(layouts(LLAMA_405B, h100(1024), 384))
     assert len(tried) == len(set(tried)) > 100
     for layout in tried:
@@ -23,7 +23,7 @@ def test_every_layout_uses_all_gpus_and_leaves_no_host_no_sample_and_no_stage() 
         assert layout.interleave == 1 or layout.microbatches(384) % layout.pp == 0
 
 
-def test_each_mesh_is_shown_once_by_the_fastest_plan_that_fits() -> None:
+def test_each_mesh_keeps_fastest_fitting_plan() -> None:
     tried = plans(LLAMA_8B, h100(64), 256)
     assert len(tried) == len(list(layouts(LLAMA_8B, h100(64), 256)))
     kept = best_of_each_mesh(tried)
@@ -34,7 +34,7 @@ def test_each_mesh_is_shown_once_by_the_fastest_plan_that_fits() -> None:
     assert times[0] == min(plan.time.total_s for plan in fitting)
 
 
-def test_more_memory_never_makes_the_best_plan_slower() -> None:
+def test_more_memory_never_slows_best_plan() -> None:
     cluster = h100(512)
     best = [
         best_of_each_mesh(plans(LLAMA_405B, replace(cluster, memory_bytes=gb * 10**9), 1024))[
@@ -54,7 +54,7 @@ def test_more_memory_never_makes_the_best_plan_slower() -> None:
         ({"gpus_per_host": 64}, [(2048, 8, 1)], 1.12),
     ],
 )
-def test_another_cluster_changes_the_best_layout_as_notebook_23_says(
+def test_best_layouts_match_notebook_23(
     change: dict[str, Any], meshes: list[tuple[int, int, int]], ahead: float
 ) -> None:
     best = best_of_each_mesh(plans(LLAMA_405B, replace(h100(16_384), **change), 2048))
@@ -65,7 +65,7 @@ def test_another_cluster_changes_the_best_layout_as_notebook_23_says(
 @pytest.mark.parametrize(
     ("gpus", "mesh", "place"), [(16_384, (128, 8, 16), 0), (8192, (64, 8, 16), 7)]
 )
-def test_search_finds_one_of_llamas_two_published_layouts(
+def test_search_finds_one_published_llama_layout(
     gpus: int, mesh: tuple[int, int, int], place: int
 ) -> None:
     """What the notebook says: a hit that depends on the links, and a miss."""
@@ -73,7 +73,7 @@ def test_search_finds_one_of_llamas_two_published_layouts(
     assert [(p.layout.dp, p.layout.tp, p.layout.pp) for p in best].index(mesh) == place
 
 
-def test_context_parallelism_is_tried_where_each_rank_gets_two_chunks() -> None:
+def test_search_tries_cp_with_divisible_sequences() -> None:
     model = replace(LLAMA_8B, sequence=8)
     tried = list(layouts(model, h100(64), 64, cps=(1, 2, 4, 8)))
     assert {layout.cp for layout in tried} == {1, 2, 4}
@@ -97,7 +97,7 @@ def test_long_sequences_need_context_parallelism() -> None:
     assert str(llama.layout).startswith("DP 8 x CP 16 x TP 8 x PP 16, ZeRO-")
 
 
-def test_finds_no_layout_that_fits_on_eight_gpus() -> None:
+def test_finds_no_layout_for_eight_gpus() -> None:
     tried = plans(LLAMA_405B, h100(8), 64)
     assert tried and not best_of_each_mesh(tried)
 

@@ -28,29 +28,29 @@ def test_one_gpu_only_computes() -> None:
     }
 
 
-def test_without_recomputation_only_the_scores_are_computed_again() -> None:
+def test_plain_step_recomputes_only_attention_scores() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 1, 1), batch=1)
     work = 64 * (MODEL.flops_per_token() + 8 * MODEL.scores_flops)
     assert time.compute_s == pytest.approx(work / 0.5e12)
 
 
-def test_a_ring_passes_all_but_one_part_of_its_bytes() -> None:
+def test_ring_transfers_all_but_one_part() -> None:
     assert CLUSTER.ring_s(1e9, 8, 8) == pytest.approx(7 / 8 * 1e9 / 100e9)
     assert CLUSTER.ring_s(1e9, 4, 1) == pytest.approx(3 / 4 * 1e9 / 10e9)
     assert CLUSTER.ring_s(1e9, 1, 1) == 0
 
 
-def test_between_hosts_each_gpu_passes_its_share_only() -> None:
+def test_inter_host_traffic_divides_among_gpus() -> None:
     inside, between = 7 / 8 * 1e9 / 100e9, 1 / 2 * (1e9 / 8) / 10e9
     assert CLUSTER.ring_s(1e9, 16, 8) == pytest.approx(inside + between)
 
 
-def test_every_message_of_every_call_pays_the_latency() -> None:
+def test_ring_pays_latency_for_every_message() -> None:
     slow = replace(CLUSTER, latency_s=1e-3)
     assert slow.ring_s(0, 16, 8, calls=5) == pytest.approx(5 * (7 + 1) * 1e-3)
 
 
-def test_tensor_parallelism_pays_four_all_reduces_a_layer() -> None:
+def test_layer_needs_four_tp_all_reduces() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 8, 1), batch=3)
     all_reduce = 2 * 7 / 8 * (2 * 64 * 128) / 100e9
     assert time.tp_s == pytest.approx(3 * 8 * 4 * all_reduce)
@@ -59,9 +59,7 @@ def test_tensor_parallelism_pays_four_all_reduces_a_layer() -> None:
 
 
 @pytest.mark.parametrize(("tp", "bandwidth"), [(1, 100e9), (8, 10e9)])
-def test_context_parallelism_gathers_keys_and_values_twice_and_scatters_gradients(
-    tp: int, bandwidth: float
-) -> None:
+def test_cp_layer_needs_three_ring_passes(tp: int, bandwidth: float) -> None:
     """In a host if TP leaves room there; otherwise over the network."""
     layout = Layout(1, tp, 1, cp=8)
     time = step_time(MODEL, CLUSTER, layout, batch=3)
@@ -72,14 +70,14 @@ def test_context_parallelism_gathers_keys_and_values_twice_and_scatters_gradient
     assert again.cp_s == pytest.approx(time.cp_s * 4 / 3)
 
 
-def test_fewer_heads_of_keys_and_values_shrink_the_traffic_of_cp() -> None:
+def test_fewer_kv_heads_reduce_cp_traffic() -> None:
     all_heads, two = (
         step_time(replace(MODEL, kv_heads=n), CLUSTER, Layout(1, 1, 1, cp=8), 1) for n in (0, 2)
     )
     assert two.cp_s == pytest.approx(all_heads.cp_s / 4)
 
 
-def test_context_parallelism_divides_work_and_messages_by_the_tokens_of_a_rank() -> None:
+def test_cp_divides_work_and_messages() -> None:
     one, cut = (step_time(MODEL, CLUSTER, Layout(1, 2, 8, cp=n), 12) for n in (1, 4))
     assert cut.compute_s == pytest.approx(one.compute_s / 4)
     assert (cut.tp_s, cut.pp_s) == pytest.approx((one.tp_s / 4, one.pp_s / 4))
@@ -93,7 +91,7 @@ def test_the_bubble_is_notebook_12s() -> None:
 
 
 @pytest.mark.parametrize("pp", [2, 4, 8])
-def test_more_microbatches_shrink_the_share_of_the_bubble(pp: int) -> None:
+def test_more_microbatches_reduce_bubble_share(pp: int) -> None:
     shares = []
     for batch in (1, 2, 8, 64):
         time = step_time(MODEL, CLUSTER, Layout(1, 1, pp), batch)
@@ -101,14 +99,14 @@ def test_more_microbatches_shrink_the_share_of_the_bubble(pp: int) -> None:
     assert shares == sorted(shares, reverse=True) and shares[0] > 4 * shares[-1]
 
 
-def test_interleaving_divides_the_bubble_and_multiplies_the_messages() -> None:
+def test_interleaving_divides_bubble_and_multiplies_messages() -> None:
     one, two = (step_time(MODEL, CLUSTER, Layout(1, 1, 4, interleave=v), 12) for v in (1, 2))
     assert two.pp_s == pytest.approx(2 * one.pp_s)
     busy = [time.compute_s + time.pp_s for time in (one, two)]
     assert two.bubble_s / busy[1] == pytest.approx(one.bubble_s / busy[0] / 2)
 
 
-def test_dp_traffic_grows_with_the_stage_of_zero() -> None:
+def test_dp_traffic_grows_with_zero_stage() -> None:
     traffic = [dp_traffic_s(MODEL, CLUSTER, Layout(8, 1, 1, zero=z), 10) for z in range(4)]
     assert traffic[0] == traffic[1] == pytest.approx(2 * 7 / 8 * 2 * MODEL.parameters / 100e9)
     assert traffic[2] == pytest.approx(traffic[0] / 2 * 11)
@@ -116,13 +114,13 @@ def test_dp_traffic_grows_with_the_stage_of_zero() -> None:
 
 
 @pytest.mark.parametrize("zero", range(4))
-def test_ranks_of_cp_take_part_in_the_traffic_of_dp(zero: int) -> None:
+def test_cp_ranks_share_dp_traffic(zero: int) -> None:
     dp, mixed = (Layout(16, 1, 1, zero=zero), Layout(4, 1, 1, zero=zero, cp=4))
     assert dp_traffic_s(MODEL, CLUSTER, mixed, 10) == dp_traffic_s(MODEL, CLUSTER, dp, 10)
 
 
 @pytest.mark.parametrize(("zero", "times"), [(0, 2), (1, 3 / 2), (2, 21 / 11), (3, 4 / 3)])
-def test_32_bit_gradients_double_the_gradients_traffic_only(zero: int, times: float) -> None:
+def test_fp32_gradients_double_only_gradient_traffic(zero: int, times: float) -> None:
     layout = Layout(8, 1, 1, zero=zero)
     half, full = (
         dp_traffic_s(MODEL, CLUSTER, replace(layout, gradient_bytes=n), 10) for n in (2, 4)
@@ -148,9 +146,7 @@ def test_twice_the_network_never_costs_time() -> None:
 
 
 @pytest.mark.parametrize(("parts", "ratio"), [(1, 1.65), (8, 0.96)])
-def test_llamas_run_with_context_parallelism_is_predicted_as_well_as_those_without(
-    parts: int, ratio: float
-) -> None:
+def test_predicts_llama_cp_step_time(parts: int, ratio: float) -> None:
     """Llama 3, arXiv 2407.21783, table 4: 380 teraFLOP/s per GPU. The number of parts is not published.
 
     Notebook 23 has the other two rows: 1.26 and 1.54 with one part, 0.93 and 0.91 with eight.
@@ -165,6 +161,6 @@ def test_llamas_run_with_context_parallelism_is_predicted_as_well_as_those_witho
     assert time.total_s / published == pytest.approx(ratio, abs=0.01)
 
 
-def test_utilization_at_the_peak_without_anything_else_is_one() -> None:
+def test_peak_utilization_equals_one() -> None:
     seconds = 64 * 64 * MODEL.flops_per_token() / (64 * 1e12)
     assert utilization(MODEL, CLUSTER, seconds, 64) == pytest.approx(1)

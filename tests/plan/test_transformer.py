@@ -11,7 +11,7 @@ from helpers.plan.transformer import Transformer
 
 
 @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B, LLAMA_405B], ids=lambda m: m.name)
-def test_all_parameters_but_the_last_norm_are_counted(model: Model) -> None:
+def test_counts_all_parameters_except_last_norm(model: Model) -> None:
     with torch.device("meta"):
         built = Transformer(model)
     assert sum(p.numel() for p in built.parameters()) == model.parameters + model.hidden
@@ -34,6 +34,6 @@ def test_a_small_transformer_learns() -> None:
     assert losses[-1] < losses[0]
 
 
-def test_refuses_a_model_without_a_gated_mlp() -> None:
+def test_rejects_model_without_gated_mlp() -> None:
     with pytest.raises(ValueError, match="GPT-3 175B is not gated"):
         Transformer(GPT_175B)

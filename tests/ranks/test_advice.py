@@ -75,22 +75,22 @@ def test_advises_on_lines_for_gpus(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", AS_SCRIPTS)
-def test_advises_on_scripts_that_join_for_gpus(what: str) -> None:
+def test_advises_on_gpu_specific_group_setup(what: str) -> None:
     line, says = AS_SCRIPTS[what]
     assert says in failure_of(line, init=False)
 
 
-def test_reports_a_message_to_itself_as_the_cause() -> None:
+def test_reports_self_message_as_cause() -> None:
     line = "if rank == 1: dist.recv(torch.ones(1), 1)\n    dist.barrier()"
     assert failure_of(line).startswith("rank 1 raised RuntimeError")
 
 
-def test_no_advice_where_a_line_only_mentions_a_gpu() -> None:
+def test_gives_no_advice_for_gpu_mentions() -> None:
     assert NO_GPU not in failure_of(
         "device_count = 1 // 0 if torch.ones(1).is_cuda else {}['cuda']"
     )
 
 
-def test_advises_if_a_world_size_is_the_number_of_gpus() -> None:
+def test_advises_on_world_size_without_gpus() -> None:
     with pytest.raises(LaunchError, match=r"torch.cuda.device_count\(\) is 0"):
         launch(lambda rank, n: rank, torch.cuda.device_count())

@@ -32,7 +32,7 @@ NOT_HERE = {
 
 
 @pytest.mark.extended
-def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
+def test_rank_environment_matches_torchrun(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         f"import os; open({str(tmp_path)!r} + '/' + os.environ['RANK'], 'w').write(str(dict(os.environ)))"
@@ -55,7 +55,7 @@ def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
             assert ours[rank][name] == theirs[rank][name], name
 
 
-def test_passes_settings_of_the_notebook_to_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_inherit_notebook_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "gone soon")
     launch(lambda rank, n: rank, 1)
     monkeypatch.setenv("MINE", "1")
@@ -85,13 +85,13 @@ def again(rank: int, world_size: int) -> float:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("trace", [True, False])
-def test_a_group_can_be_made_and_destroyed_again_and_again(trace: bool) -> None:
+def test_recreates_group_repeatedly(trace: bool) -> None:
     for _ in range(5):
         assert launch(again, 4, init=False, trace=trace).values == [4.0] * 4
 
 
 @pytest.mark.extended
-def test_the_group_that_launch_joined_can_be_destroyed_at_once_and_made_again() -> None:
+def test_recreates_group_joined_by_launch() -> None:
     def first_lines(rank: int, world_size: int) -> float:
         dist.destroy_process_group()
         dist.init_process_group("gloo")
@@ -121,7 +121,7 @@ if rank < 3:
 """
 
 
-def test_no_rank_continues_before_all_have_joined(tmp_path: Path) -> None:
+def test_ranks_continue_only_after_all_join(tmp_path: Path) -> None:
     """The last to come through gloo's connections is the one whose peers must not close theirs."""
     subprocess.run([sys.executable, "-c", JOINING, str(tmp_path)], check=True, timeout=60)
     times = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.times")]
@@ -129,7 +129,7 @@ def test_no_rank_continues_before_all_have_joined(tmp_path: Path) -> None:
     assert min(gone for _, gone in times) >= max(through for through, _ in times)
 
 
-def test_a_late_rank_finds_the_store_of_the_next_rendezvous() -> None:
+def test_late_rank_finds_next_rendezvous_store() -> None:
     def late(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
         if rank == 0:  # the others are in the next rendezvous while this one's group still stands
@@ -141,7 +141,7 @@ def test_a_late_rank_finds_the_store_of_the_next_rendezvous() -> None:
     assert launch(late, 3, init=False).values == [3.0] * 3
 
 
-def test_joins_some_ranks_alone_and_then_all_ranks_again() -> None:
+def test_all_ranks_rejoin_after_smaller_group() -> None:
     def shrink(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
         dist.destroy_process_group()
@@ -155,7 +155,7 @@ def test_joins_some_ranks_alone_and_then_all_ranks_again() -> None:
     assert launch(shrink, 3, init=False).values == [3.0] * 3
 
 
-def test_a_mesh_can_be_made_without_a_group() -> None:
+def test_creates_mesh_without_group() -> None:
     def mesh(rank: int, world_size: int) -> tuple[int, ...]:
         from torch.distributed.device_mesh import init_device_mesh
 
@@ -165,7 +165,7 @@ def test_a_mesh_can_be_made_without_a_group() -> None:
     assert launch(mesh, 4, init=False).values == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_joins_at_an_address_or_store_of_the_programs_own() -> None:
+def test_joins_at_custom_address_or_store() -> None:
     def setup(rank: int, world_size: int) -> float:
         url = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         for _ in range(3):
@@ -186,7 +186,7 @@ def test_two_launches_have_different_ports() -> None:
     assert len({launch(port, 2, init=False).values[0] for _ in range(3)}) == 3
 
 
-def test_the_port_of_a_world_stays_reserved() -> None:
+def test_reserves_world_port() -> None:
     def take(rank: int, world_size: int) -> str:
         import socket
 
@@ -200,7 +200,7 @@ def test_the_port_of_a_world_stays_reserved() -> None:
     assert launch(take, 1, init=False).values == ["Address already in use"]
 
 
-def test_unseeded_ranks_draw_their_own_numbers_and_seeded_ones_the_same() -> None:
+def test_unseeded_ranks_draw_different_numbers() -> None:
     def draw(rank: int, world_size: int) -> tuple[float, ...]:
         layer = torch.nn.Linear(1, 1)
         return float(layer.weight), float(torch.rand(1)), random.random(), float(np.random.rand())
@@ -217,7 +217,7 @@ def test_unseeded_ranks_draw_their_own_numbers_and_seeded_ones_the_same() -> Non
     assert len(set(launch(seeded, 2).values + launch(seeded, 2).values)) == 1
 
 
-def test_files_of_one_rank_are_visible_to_all_and_to_the_next_launch() -> None:
+def test_ranks_and_launches_share_temporary_files() -> None:
     name = f"kept-{os.getpid()}-{time.monotonic_ns()}"
 
     def save(rank: int, world_size: int) -> str:
@@ -235,7 +235,7 @@ def test_files_of_one_rank_are_visible_to_all_and_to_the_next_launch() -> None:
         path.unlink()
 
 
-def test_removes_temporary_files_of_checks_with_their_world() -> None:
+def test_check_worlds_remove_temporary_files() -> None:
     def save(rank: int, world_size: int) -> tuple[str, list[str]]:
         folder = Path(tempfile.gettempdir())
         dist.barrier()  # the first gettempdir() of each process tries whether it can write there
@@ -253,7 +253,7 @@ def test_removes_temporary_files_of_checks_with_their_world() -> None:
         time.sleep(0.02)
 
 
-def test_runs_the_exit_handlers_of_a_rank() -> None:
+def test_runs_exit_handlers_of_rank() -> None:
     class Thing:
         pass
 
@@ -280,7 +280,7 @@ def test_runs_the_exit_handlers_of_a_rank() -> None:
     assert [output.splitlines() for output in run.output] == [said, said]
 
 
-def test_does_not_run_the_servers_exit_handlers_in_ranks() -> None:
+def test_ranks_skip_server_exit_handlers() -> None:
     assert launch(lambda rank, n: atexit._ncallbacks(), 1).values[0] <= 2
 
 
@@ -298,7 +298,7 @@ def test_removes_a_ranks_folder_for_sockets() -> None:
         time.sleep(0.02)
 
 
-def test_shows_notes_and_causes_of_an_exception() -> None:
+def test_shows_exception_notes_and_causes() -> None:
     def fail(rank: int, world_size: int) -> None:
         error = ValueError("wrong")
         error.add_note("in the third file")
@@ -342,7 +342,7 @@ async def is_async(rank: int, world_size: int) -> None:
         ),
     ],
 )
-def test_advises_on_errors_whose_message_gives_no_remedy(fn: object, says: str) -> None:
+def test_advises_on_errors_without_remedy(fn: object, says: str) -> None:
     with pytest.raises(RankFailed, match=f"(?s){says}"):
         launch(fn, 2)  # type: ignore[arg-type]
 
@@ -374,12 +374,12 @@ def test_a_port_in_use_is_reported() -> None:
         (is_async, r"asyncio.run\(is_async"),
     ],
 )
-def test_refuses_functions_that_ranks_cannot_call(fn: object, says: str) -> None:
+def test_rejects_uncallable_functions(fn: object, says: str) -> None:
     with pytest.raises(LaunchError, match=says):
         launch(fn, 2)  # type: ignore[arg-type]
 
 
-def test_refuses_arguments_that_the_function_does_not_take() -> None:
+def test_rejects_surplus_function_arguments() -> None:
     with pytest.raises(
         LaunchError, match=r"calls joined\(rank, world_size, args\[0\]\), but it is"
     ):

@@ -48,7 +48,7 @@ def work_for(seconds: float) -> None:
         pass
 
 
-def test_a_world_that_sleeps_pays_in_full() -> None:
+def test_sleeping_world_consumes_full_budget() -> None:
     with spinning(4):
         start = time.monotonic()
         run = launch(lambda r, n: time.sleep(60), 2, timeout=1.5, on_failure="return")
@@ -58,7 +58,7 @@ def test_a_world_that_sleeps_pays_in_full() -> None:
     assert 1.4 < took < 1.5 * MAX_BUDGET_FACTOR
 
 
-def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
+def test_timeout_reports_much_longer_elapsed_time() -> None:
     assert str(RankTimeout(30.0, (), elapsed_s=31.0)).startswith("timed out after 30 s; all ranks")
     says = "timed out after 376 s, of which the busy machine let it run for 100 s; all ranks were terminated"
     assert str(RankTimeout(100.0, (), elapsed_s=376.1)).startswith(says)
@@ -69,7 +69,7 @@ def test_a_timeout_reports_the_clocks_time_if_it_is_much_longer() -> None:
 
 
 @pytest.mark.extended
-def test_an_endless_loop_ends_when_its_time_is_up() -> None:
+def test_timeout_ends_endless_loop() -> None:
     start = time.monotonic()
 
     def spin(rank: int, n: int) -> None:
@@ -82,9 +82,7 @@ def test_an_endless_loop_ends_when_its_time_is_up() -> None:
 
 
 @pytest.mark.parametrize(("ran", "queued", "computing"), [(0.1, 0.0, True), (0.005, 0.095, False)])
-def test_distinguishes_computing_from_waiting_for_a_core(
-    ran: float, queued: float, computing: bool
-) -> None:
+def test_distinguishes_computing_from_queueing(ran: float, queued: float, computing: bool) -> None:
     seen = [0.0]
 
     def times(roots: Sequence[int]) -> dict[int, Times]:
@@ -99,14 +97,14 @@ def test_distinguishes_computing_from_waiting_for_a_core(
 
 
 @pytest.mark.extended
-def test_work_that_fits_is_not_timed_out_because_others_hold_the_cores() -> None:
+def test_busy_cores_cause_no_timeout() -> None:
     with spinning(8):
         run = launch(lambda r, n: work_for(2), 1, timeout=3, on_failure="return")
     assert run.ok, run.failure
 
 
 @pytest.mark.extended
-def test_an_endless_loop_ends_on_a_busy_machine_as_well() -> None:
+def test_timeout_ends_loop_on_busy_machine() -> None:
     def spin(rank: int, n: int) -> None:
         while True:
             pass
@@ -137,7 +135,7 @@ def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
     return (before - budget._left) / (time.monotonic() - start)
 
 
-def test_charges_a_queued_rank_only_for_the_time_it_got() -> None:
+def test_charges_queued_rank_for_received_time() -> None:
     with spinning(9) as pids:  # one of them is the rank
         world = _world_of(pids[0])
         budget = Budget(lambda: rank_pids(world), 100, time.monotonic())
@@ -177,7 +175,7 @@ def test_charges_for_child_processes_of_ranks() -> None:
         world._selector.close()
 
 
-def test_charges_nothing_before_the_ranks_have_started() -> None:
+def test_charges_nothing_before_rank_start() -> None:
     world = _world_of(0)
     try:
         budget = Budget(lambda: rank_pids(world), 0.2, time.monotonic())

@@ -58,7 +58,7 @@ PROGRAMS = [returns_early, destroys_and_continues, leaves_before_a_message, dest
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_names_rank_that_left(program: Callable[[int, int], None]) -> None:
+def test_names_departed_rank(program: Callable[[int, int], None]) -> None:
     failure = launch(program, 4, timeout=30, on_failure="return").failure
     # Which connection breaks first is random; sometimes all others only wait.
     assert isinstance(failure, (RankFailed, Deadlock)), failure

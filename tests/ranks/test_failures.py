@@ -26,7 +26,7 @@ def failing(fn: Callable[[int, int], object], world_size: int = 3, **options: ob
     return run.failure
 
 
-def test_reports_an_exception_of_one_rank_while_others_wait() -> None:
+def test_reports_exception_while_others_wait() -> None:
     def fail(rank: int, world_size: int) -> None:
         if rank == 1:
             {}["missing"]
@@ -40,7 +40,7 @@ def test_reports_an_exception_of_one_rank_while_others_wait() -> None:
 
 
 @pytest.mark.extended
-def test_reports_nothing_about_the_end_of_ranks_that_the_launcher_ends() -> None:
+def test_reports_nothing_during_rank_termination() -> None:
     """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
 
     def join(rank: int, world_size: int) -> None:
@@ -61,7 +61,7 @@ def test_reports_nothing_about_the_end_of_ranks_that_the_launcher_ends() -> None
         assert [event.end_ns for event in run.trace] == [None] * 4
 
 
-def test_the_first_failure_is_the_root_cause() -> None:
+def test_first_failure_is_root_cause() -> None:
     def fail(rank: int, world_size: int) -> None:
         if rank == 2:
             raise ValueError("the cause")
@@ -74,7 +74,7 @@ def test_the_first_failure_is_the_root_cause() -> None:
     assert "rank 0 raised as well, RuntimeError: another one" in str(failure)
 
 
-def test_an_error_after_a_peer_exited_is_reported_as_a_consequence() -> None:
+def test_reports_exited_peer_before_consequences() -> None:
     def fail(rank: int, world_size: int) -> None:
         if rank == 1:
             os._exit(3)
@@ -84,7 +84,7 @@ def test_an_error_after_a_peer_exited_is_reported_as_a_consequence() -> None:
     assert isinstance(failure, RankDied) and failure.rank == 1
 
 
-def test_names_a_mismatched_dtype_before_a_mismatched_size() -> None:
+def test_names_mismatched_dtype_before_size() -> None:
     def talk(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(1, dtype=torch.int64), 1)
@@ -96,7 +96,7 @@ def test_names_a_mismatched_dtype_before_a_mismatched_size() -> None:
     assert "sends int64" in str(failure) and "receives into float32" in str(failure)
 
 
-def test_equal_errors_of_ranks_are_reported_once() -> None:
+def test_reports_equal_errors_once() -> None:
     failure = failing(lambda rank, n: 1 // 0)
     assert isinstance(failure, RankFailed) and failure.rank == 0
     assert "(the same on ranks 1, 2)" in str(failure)
@@ -109,7 +109,7 @@ def test_launch_raises_by_default() -> None:
 
 
 @pytest.mark.parametrize("code", [2, "a text"])
-def test_reports_sys_exit_with_an_error_code_as_a_failure(code: object) -> None:
+def test_reports_sys_exit_with_error_code(code: object) -> None:
     def leave(rank: int, world_size: int) -> None:
         if rank == 1:
             sys.exit(code)  # type: ignore[arg-type]
@@ -120,12 +120,12 @@ def test_reports_sys_exit_with_an_error_code_as_a_failure(code: object) -> None:
 
 
 @pytest.mark.parametrize("code", [None, 0])
-def test_does_not_report_sys_exit_without_an_error_code(code: object) -> None:
+def test_ignores_sys_exit_without_error_code(code: object) -> None:
     run = launch(lambda rank, n: sys.exit(code), 2)  # type: ignore[arg-type]
     assert run.ok and run.values == [None, None]
 
 
-def test_reports_the_exit_code_of_os_exit() -> None:
+def test_reports_exit_code_of_os_exit() -> None:
     def leave(rank: int, world_size: int) -> None:
         if rank == 1:
             os._exit(3)
@@ -148,7 +148,7 @@ def test_a_segmentation_fault_names_the_line() -> None:
     assert "ctypes.string_at(0)" in str(failure)
 
 
-def test_reports_the_signal_that_killed_a_rank() -> None:
+def test_reports_fatal_signal_of_rank() -> None:
     def wait(rank: int, world_size: int) -> None:
         if rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_reports_the_signal_that_killed_a_rank() -> None:
     assert (failure.rank, failure.signal) == (1, "SIGKILL")
 
 
-def test_a_message_too_large_for_its_buffer_aborts_and_names_both_lines() -> None:
+def test_oversized_message_abort_names_both_calls() -> None:
     def mismatch(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(5), 1)
@@ -172,7 +172,7 @@ def test_a_message_too_large_for_its_buffer_aborts_and_names_both_lines() -> Non
     assert "rank 0 sends 5 float32" in str(failure) and "receives into 3 float32" in str(failure)
 
 
-def test_reports_a_peer_that_does_not_exist() -> None:
+def test_reports_nonexistent_peer() -> None:
     def talk(rank: int, world_size: int) -> None:
         if rank == 1:
             dist.send(torch.ones(1), 5)
@@ -182,7 +182,7 @@ def test_reports_a_peer_that_does_not_exist() -> None:
     assert "send names rank 5" in str(failure) and "only 2 ranks, 0 to 1" in str(failure)
 
 
-def test_diagnoses_a_rank_that_returns_early() -> None:
+def test_diagnoses_early_return() -> None:
     def early(rank: int, world_size: int) -> int | None:
         if rank == 2:
             return 5
@@ -195,7 +195,7 @@ def test_diagnoses_a_rank_that_returns_early() -> None:
     assert failure.run is not None and failure.run.values[2] == 5
 
 
-def test_a_frame_without_a_line_number_does_not_end_the_run() -> None:
+def test_run_survives_frame_without_line_number() -> None:
     def count(rank: int, world_size: int) -> int:
         for i in range(10**7):
             if i == -1:  # on the way back from here the frame has no line number
@@ -206,7 +206,7 @@ def test_a_frame_without_a_line_number_does_not_end_the_run() -> None:
 
 
 @pytest.mark.extended
-def test_an_endless_loop_uses_up_the_budget() -> None:
+def test_endless_loop_consumes_budget() -> None:
     def loop(rank: int, world_size: int) -> None:
         while rank == 1:
             pass
@@ -217,7 +217,7 @@ def test_an_endless_loop_uses_up_the_budget() -> None:
     assert "in its own code" in failure.waits[1].state and failure.waits[0].call == "barrier"
 
 
-def test_restarts_a_rank_server_that_was_killed() -> None:
+def test_restarts_killed_rank_server() -> None:
     def slow(rank: int, world_size: int) -> None:
         time.sleep(20)
 
@@ -234,7 +234,7 @@ def test_restarts_a_rank_server_that_was_killed() -> None:
     assert not launch(lambda rank, n: rank, 2).notes
 
 
-def test_stop_ends_all_ranks_and_the_next_launch_works() -> None:
+def test_stop_ends_ranks_and_permits_relaunch() -> None:
     def hang(rank: int, world_size: int) -> None:
         time.sleep(60)
 
@@ -319,7 +319,7 @@ def waits_for_the_dead(rank: int, world_size: int) -> None:
         dist.recv(torch.empty(1), 1)
 
 
-def test_ends_survivors_that_wait_for_a_dead_rank() -> None:
+def test_ends_survivors_of_dead_rank() -> None:
     run = launch(waits_for_the_dead, 3, on_failure="go on", timeout=20)
     assert isinstance(run.failure, RankDied) and run.seconds < 10
 
@@ -339,7 +339,7 @@ def leaves_a_bomb(rank: int, world_size: int) -> int:
     return 0
 
 
-def test_a_bomb_that_a_rank_leaves_is_ended() -> None:  # what is left fails in conftest's no_leaks
+def test_ends_fork_bomb_left_by_rank() -> None:  # what is left fails in conftest's no_leaks
     assert launch(leaves_a_bomb, 2, init=False).values == [0, 0]
 
 
@@ -349,7 +349,7 @@ def save_and_fail(rank: int, world_size: int, folder: str) -> None:
     dcp.load({"x": torch.zeros(2)}, checkpoint_id=folder)
 
 
-def test_shows_each_ranks_error_of_a_checkpoint_without_tracebacks(tmp_path: object) -> None:
+def test_checkpoint_errors_omit_tracebacks(tmp_path: object) -> None:
     with pytest.raises(RankFailed) as caught:
         launch(save_and_fail, 2, args=(str(tmp_path),))
     text = str(caught.value)
@@ -405,7 +405,7 @@ ODD: dict[str, Callable[[], BaseException]] = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
-def test_an_exception_with_odd_attributes_is_reported(make: Callable[[], BaseException]) -> None:
+def test_reports_exceptions_with_odd_attributes(make: Callable[[], BaseException]) -> None:
     def fail(rank: int, world_size: int) -> None:
         raise make() from (Odd() if rank else None)
 
@@ -416,7 +416,7 @@ def test_an_exception_with_odd_attributes_is_reported(make: Callable[[], BaseExc
     assert len(failure.error.message) <= 20_000
 
 
-def test_the_line_of_a_package_that_raised_is_shown_below_the_learners() -> None:
+def test_shows_package_line_after_learner_code() -> None:
     def reads(rank: int, world_size: int) -> None:
         import nbformat
 
@@ -434,7 +434,7 @@ def test_the_line_of_a_package_that_raised_is_shown_below_the_learners() -> None
     assert isinstance(failure, RankFailed) and failure.error.inside is None
 
 
-def test_many_ranks_that_do_the_same_share_a_line_below_the_guilty() -> None:
+def test_groups_equal_waits_after_guilty_ranks() -> None:
     def stuck(rank: int, world_size: int) -> None:
         if rank in {5, 6}:
             dist.recv(torch.ones(1), 11 - rank)
@@ -450,7 +450,7 @@ def test_many_ranks_that_do_the_same_share_a_line_below_the_guilty() -> None:
     assert len(failure.waits) == 12
 
 
-def test_a_peer_that_has_left_the_group_is_explained() -> None:
+def test_explains_peer_departed_from_group() -> None:
     def leaves(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.destroy_process_group()

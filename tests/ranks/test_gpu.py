@@ -29,7 +29,7 @@ def test_the_server_never_initialises_cuda() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_auto_takes_nccl_where_each_rank_has_a_gpu() -> None:
+def test_auto_selects_nccl_with_enough_gpus() -> None:
     def reduce(rank: int, world_size: int) -> tuple[float, float, str]:
         on_gpu = torch.ones(4, device=f"cuda:{rank}")
         on_cpu = torch.ones(4)
@@ -45,13 +45,13 @@ def test_auto_takes_nccl_where_each_rank_has_a_gpu() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_auto_takes_gloo_where_gpus_are_too_few() -> None:
+def test_auto_selects_gloo_with_few_gpus() -> None:
     assert launch(lambda rank, n: dist.get_backend(), GPUS + 1).values == ["gloo"] * (GPUS + 1)
 
 
 @pytest.mark.gpu
 @needs_gpu
-def test_calls_over_nccl_are_recorded_with_and_without_a_wait() -> None:
+def test_records_nccl_calls_including_waits() -> None:
     def communicate(rank: int, world_size: int) -> torch.Tensor:
         x = torch.ones(8, device="cuda")
         dist.all_reduce(x)
@@ -92,7 +92,7 @@ def test_models_train_on_gpus() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_gloo_takes_tensors_on_a_gpu_that_ranks_share_and_its_deadlocks_are_named() -> None:
+def test_gloo_shares_gpus_and_names_deadlocks() -> None:
     def reduce(rank: int, world_size: int) -> float:
         x = torch.ones(1, device="cuda:0")
         dist.all_reduce(x)
@@ -113,7 +113,7 @@ def test_gloo_takes_tensors_on_a_gpu_that_ranks_share_and_its_deadlocks_are_name
 
 @pytest.mark.gpu
 @needs_gpu
-def test_an_error_of_a_gpu_is_the_ranks_error_and_harms_no_later_launch() -> None:
+def test_gpu_errors_spare_later_launches() -> None:
     def exhaust(rank: int, world_size: int) -> None:
         torch.empty(1 << 45, device="cuda")
 

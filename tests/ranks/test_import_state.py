@@ -60,14 +60,14 @@ def values(fn: Callable[..., Any], **options: Any) -> list[Any]:
 
 
 @pytest.mark.extended
-def test_a_variable_of_env_is_read_at_each_launch() -> None:
+def test_launch_applies_import_variables_each_time() -> None:
     seen = [values(reads_at_import, env={"TORCHDYNAMO_VERBOSE": "1"}) for _ in range(2)]
     assert seen == [[True, True]] * 2
     assert values(reads_at_import) == [False, False]
 
 
 @pytest.mark.extended
-def test_imports_see_what_the_function_sets_or_replaces_before_them() -> None:
+def test_imports_see_earlier_settings_and_replacements() -> None:
     assert values(imports_only) == [False, False]
     assert values(imports_only) == [True, True]  # the server has learned it
     for program in (sets_then_imports, replaces_then_imports):
@@ -100,7 +100,7 @@ def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.extended
-def test_a_variable_that_comes_too_late_for_some_ranks_is_named() -> None:
+def test_names_variable_set_too_late() -> None:
     env = [{"TORCH_CPP_LOG_LEVEL": "INFO", "TORCH_DISTRIBUTED_DEBUG": "INFO"}, {}]
     (note,) = launch(lambda rank, n: rank, 2, env=env).notes
     assert note.startswith("TORCH_CPP_LOG_LEVEL has no effect")
@@ -125,6 +125,6 @@ def test_keeps_few_servers() -> None:
         ("def f():\n    setattr(m, 'x', 1)\n    from torch.fx import y", True),
     ],
 )
-def test_a_program_that_prepares_its_imports_is_recognized(source: str, in_ranks: bool) -> None:
+def test_recognizes_programs_preparing_imports(source: str, in_ranks: bool) -> None:
     code = compile(source, "<cell>", "exec")
     assert import_state(code, source.encode()).in_ranks is in_ranks

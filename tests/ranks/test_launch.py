@@ -35,11 +35,11 @@ def test_every_rank_runs_in_one_group(world_size: int) -> None:
     assert run.ok and len(run.values) == world_size
 
 
-def test_sums_in_a_world_that_connects_lazily() -> None:
+def test_sums_over_lazy_connections() -> None:
     assert launch(total, 32).values[31][0] == 32 * 33 / 2
 
 
-def test_arguments_reach_all_ranks_and_each_rank() -> None:
+def test_passes_common_and_individual_arguments() -> None:
     def return_arguments(rank: int, world_size: int, a: str, b: int) -> tuple[int, str, int]:
         return rank, a, b
 
@@ -47,7 +47,7 @@ def test_arguments_reach_all_ranks_and_each_rank() -> None:
     assert run.values == [(0, "x", 10), (1, "x", 11), (2, "x", 12)]
 
 
-def test_closures_lambdas_and_classes_work_as_they_are() -> None:
+def test_ranks_run_closures_lambdas_and_classes() -> None:
     factor = 7
 
     class Scale:
@@ -61,7 +61,7 @@ def test_closures_lambdas_and_classes_work_as_they_are() -> None:
     assert launch(lambda rank, n: scale(rank) + factor, 2).values == [7, 14]
 
 
-def test_environment_for_all_and_for_each_rank() -> None:
+def test_sets_common_and_individual_environments() -> None:
     def read(rank: int, world_size: int) -> tuple[str | None, str]:
         return os.environ.get("COLOUR"), os.environ["RANK"]
 
@@ -69,7 +69,7 @@ def test_environment_for_all_and_for_each_rank() -> None:
     assert launch(read, 2, env=[{"COLOUR": "a"}, {}]).values == [("a", "0"), (None, "1")]
 
 
-def test_the_c10d_debug_level_is_read_again() -> None:
+def test_reads_c10d_debug_level_each_launch() -> None:
     def level(rank: int, world_size: int) -> str:
         return str(dist.get_debug_level())
 
@@ -85,7 +85,7 @@ def test_without_init_there_is_no_group() -> None:
     assert launch(joined, 2).values == [True, True]
 
 
-def test_a_rank_looks_like_a_fresh_process() -> None:
+def test_rank_resembles_fresh_process() -> None:
     def read_environment(rank: int, world_size: int) -> tuple[object, ...]:
         import sys
 
@@ -151,13 +151,13 @@ def test_returns_200_megabytes() -> None:
         (lambda: lambda: 1, "a function. Return what it computes"),
     ],
 )
-def test_names_the_part_of_a_value_that_cannot_be_returned(make: object, names: str) -> None:
+def test_names_unreturnable_part_of_value(make: object, names: str) -> None:
     with pytest.raises(RankFailed, match=names) as caught:
         launch(lambda rank, n: make(), 2)  # type: ignore[operator]
     assert caught.value.error.kind == "CannotReturn"
 
 
-def test_names_the_variable_that_cannot_be_sent() -> None:
+def test_names_unsendable_variable() -> None:
     with socket.socket() as connection:
         with pytest.raises(CannotSend, match="connection cannot be sent .* socket") as caught:
             launch(lambda rank, n: connection.fileno(), 2)
@@ -201,19 +201,19 @@ def test_refuses_impossible_options(options: dict[str, object], says: str) -> No
         launch(total, 2, **options)  # type: ignore[arg-type]
 
 
-def test_refuses_the_result_of_a_call_in_place_of_a_function() -> None:
+def test_rejects_call_result_as_function() -> None:
     with pytest.raises(LaunchError, match="launch\\(f\\), not launch\\(f\\(\\)\\)"):
         launch(5, 2)  # type: ignore[arg-type]
 
 
-def test_nccl_without_gpus_is_refused_in_words() -> None:
+def test_rejects_nccl_without_gpus() -> None:
     if torch.cuda.device_count() >= 2:
         pytest.skip("there are GPUs enough")
     with pytest.raises(LaunchError, match="NCCL needs one GPU for each rank"):
         launch(total, 2, backend="nccl")
 
 
-def test_output_is_kept_in_order_for_each_rank_and_from_every_layer() -> None:
+def test_preserves_output_order_across_layers() -> None:
     def talk(rank: int, world_size: int) -> None:
         for i in range(100):
             print("line", i)
@@ -225,7 +225,7 @@ def test_output_is_kept_in_order_for_each_rank_and_from_every_layer() -> None:
     assert [output.splitlines() for output in run.output] == [lines] * 3
 
 
-def test_endless_output_keeps_its_beginning_and_its_end() -> None:
+def test_truncated_output_keeps_both_ends() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
             for i in range(200_000):
@@ -247,7 +247,7 @@ def test_endless_output_keeps_its_beginning_and_its_end() -> None:
     assert MAX_OUTPUT * 0.99 < len(run.output[0].encode()) < MAX_OUTPUT + 200
 
 
-def test_output_that_is_one_endless_line_is_cut_as_well() -> None:
+def test_truncates_single_endless_line() -> None:
     def flood(rank: int, world_size: int) -> None:
         print("a" * 80_000 + "b" * 80_000, end="")
 
@@ -255,7 +255,7 @@ def test_output_that_is_one_endless_line_is_cut_as_well() -> None:
     assert (first, last) == ("a" * 50_000, "b" * 50_000) and "(60,000 bytes omitted" in gap
 
 
-def test_nothing_is_launched_from_inside_a_rank() -> None:
+def test_rejects_launch_inside_rank() -> None:
     def nested(rank: int, world_size: int) -> None:
         launch(total, 2)
 
@@ -263,7 +263,7 @@ def test_nothing_is_launched_from_inside_a_rank() -> None:
         launch(nested, 1)
 
 
-def test_processes_that_a_rank_made_end_with_it() -> None:
+def test_ends_child_processes_with_rank() -> None:
     import psutil
 
     def daemonise(rank: int, world_size: int) -> int:
@@ -280,7 +280,7 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_closes_everything_if_stop_is_pressed_while_a_world_closes(
+def test_stop_during_close_releases_everything(
     before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The press falls where half of what the world used is closed already, and half is not."""

@@ -19,7 +19,7 @@ def ends() -> Iterator[tuple[socket.socket, Messages]]:
         yield here, Messages(there, max_fds=8)
 
 
-def test_receives_whole_messages_however_they_are_cut(ends: tuple[socket.socket, Messages]) -> None:
+def test_reassembles_fragmented_messages(ends: tuple[socket.socket, Messages]) -> None:
     here, there = ends
     sent = [{"do": "end", "why": "a\nline, and a \x00"}, {"do": "preload"}]
     data = b"".join(json.dumps(message).encode() + b"\n" for message in sent)

@@ -52,7 +52,7 @@ def is_helped(rank: int, n: int, start: Start) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("start", HELPING.values(), ids=HELPING)
-def test_waits_for_thread_that_communicates(start: Start) -> None:
+def test_waits_for_communicating_thread(start: Start) -> None:
     run = launch(is_helped, 2, args=(start,), timeout=20, on_failure="return")
     assert run.failure is None, run.failure
 

@@ -18,7 +18,7 @@ KERNEL = tuple(int(part) for part in platform.release().split(".")[:2] if part.i
     not os.path.exists("/proc/self/smaps_rollup") or KERNEL < (6, 1),
     reason="this kernel gathers nothing when it is asked",
 )
-def test_most_of_a_servers_memory_lies_in_huge_pages() -> None:
+def test_server_memory_uses_huge_pages() -> None:
     server = Connection()
     try:
         server.wait_until_ready()
@@ -29,7 +29,7 @@ def test_most_of_a_servers_memory_lies_in_huge_pages() -> None:
     assert held["AnonHugePages"] > 0.6 * held["Anonymous"], held
 
 
-def test_a_rank_leaves_the_servers_finalizers_alone_and_runs_its_own(tmp_path: Path) -> None:
+def test_rank_runs_only_its_own_finalizers(tmp_path: Path) -> None:
     def leaves_a_mark(rank: int, world_size: int, path: str) -> int:
         import weakref
 

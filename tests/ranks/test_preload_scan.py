@@ -51,7 +51,7 @@ def test_a_plain_program_needs_no_imports() -> None:
 
 
 @pytest.mark.parametrize("fn", [trains, wraps])
-def test_a_program_with_an_optimizer_needs_its_imports(fn: Callable[..., Any]) -> None:
+def test_optimizer_programs_need_dynamo_import(fn: Callable[..., Any]) -> None:
     assert "torch._dynamo" in of(fn)
 
 
@@ -61,13 +61,13 @@ def gives_a_gradient(rank: int, world_size: int) -> int:
     return len(sys.modules) - known
 
 
-def test_the_next_launch_finds_the_imports_of_the_last_one(no_server: None) -> None:
+def test_next_launch_preloads_previous_imports(no_server: None) -> None:
     gives_a_gradient.__module__ = "__main__"
     first, second = (launch(gives_a_gradient, 2).values for _ in range(2))
     assert min(first) > 400 and max(second) < 20, (first, second)
 
 
-def test_a_program_that_passes_a_gradient_needs_symbolic_shapes() -> None:
+def test_explicit_gradient_programs_need_symbolic_shapes() -> None:
     symbolic = ["torch.fx.experimental.symbolic_shapes"]
     assert (
         find_imports(b"y.backward(torch.ones(3))")
@@ -77,12 +77,12 @@ def test_a_program_that_passes_a_gradient_needs_symbolic_shapes() -> None:
     assert find_imports(b"y.backward()") == find_imports(b"y.backward(retain_graph=True)") == []
 
 
-def test_accepts_only_names_of_torch_from_ranks() -> None:
+def test_accepts_only_torch_module_names() -> None:
     assert torch_modules(["os", "torch", "torch.x y", "torch.\u0430", "torch._inductor.x"]) == []
     assert torch_modules(["torch.nn.functional", "torchvision.ops"]) == ["torch.nn.functional"]
 
 
 @pytest.mark.parametrize("body", [b"null", b'{"torch.nn": 1}', b'["torch.nn", 7]'])
-def test_refuses_reports_of_ranks_that_are_not_lists_of_names(body: bytes) -> None:
+def test_rejects_malformed_import_reports(body: bytes) -> None:
     with pytest.raises(DecodeError):
         NAMES_DECODER.decode(body)

@@ -34,7 +34,7 @@ def _waits() -> None:
 
 
 @pytest.mark.parametrize("act", [_waits, _runs_away, _runs_away_in_groups_of_its_own])
-def test_a_family_is_ended_with_its_escaped_processes(act: Callable[[], None]) -> None:
+def test_ends_escaped_descendant_processes(act: Callable[[], None]) -> None:
     first = os.fork()
     if first == 0:
         try:

@@ -48,12 +48,12 @@ print(sorted(seeded_states((), {words!r})))
         pytest.param("random.setstate(random.getstate())", [], marks=pytest.mark.extended),
     ],
 )
-def test_recognizes_which_generators_were_seeded(lines: str, seeded: list[str]) -> None:
+def test_recognizes_seeded_generators(lines: str, seeded: list[str]) -> None:
     assert _seeded(lines, ["seed"]) == f"{seeded}\n"
 
 
 @pytest.mark.extended
-def test_many_draws_without_a_seeding_call_do_not_count_as_a_seed() -> None:
+def test_many_draws_imply_no_seed() -> None:
     """A large array is soon drawn; under torchrun each rank would have drawn numbers of its own."""
     lines = "numpy.random.rand(4000, 4000)"
     assert _seeded(lines, ["rand"]) == "[]\n"

@@ -16,7 +16,7 @@ from helpers.ranks.failures import RankDied
 from helpers.ranks.launcher import launch
 
 
-def test_ranks_train_one_model_in_shared_memory() -> None:
+def test_ranks_train_shared_model() -> None:
     model = torch.nn.Linear(2, 1)
     model.share_memory()
     with torch.no_grad():
@@ -32,7 +32,7 @@ def test_ranks_train_one_model_in_shared_memory() -> None:
     assert model.weight.tolist() == [[1.0, 2.0]]
 
 
-def test_tensors_of_the_notebook_are_shared_with_their_dtype_and_their_views() -> None:
+def test_shares_notebook_tensors_with_views() -> None:
     counts = torch.zeros(2, 3, dtype=torch.int16).share_memory_()
     column = counts[:, 1]
     own = torch.zeros(3)
@@ -46,7 +46,7 @@ def test_tensors_of_the_notebook_are_shared_with_their_dtype_and_their_views() -
     assert counts.tolist() == [[0, 5, 0], [0, 6, 0]] and own.tolist() == [0, 0, 0]
 
 
-def test_shared_memory_that_cannot_be_reached_is_a_copy_with_a_warning() -> None:
+def test_unreachable_shared_memory_warns_about_copy() -> None:
     shared = torch.arange(3.0).share_memory_()
     sent, _ = sending.dumps(shared)
     del shared
@@ -55,7 +55,7 @@ def test_shared_memory_that_cannot_be_reached_is_a_copy_with_a_warning() -> None
         assert pickle.loads(sent).tolist() == [0, 1, 2]
 
 
-def test_removes_shared_memory_that_a_rank_did_not_unlink() -> None:
+def test_removes_shared_memory_left_by_ranks() -> None:
     def forgets(rank: int, world_size: int, name: str) -> bool:
         from multiprocessing import shared_memory
 
@@ -75,7 +75,7 @@ def test_removes_shared_memory_that_a_rank_did_not_unlink() -> None:
 
 
 @pytest.mark.extended
-def test_a_tracker_that_does_not_end_is_ended() -> None:
+def test_ends_lingering_resource_tracker() -> None:
     def starts_one(rank: int, world_size: int) -> int:
         import subprocess
         import sys

@@ -98,7 +98,7 @@ def has_been_given_plain_values(seconds: float, log: list[Any], limits: dict[str
         log.append((datetime.datetime.now(), limits.get("most", 0)))
 
 
-def test_names_threads_that_other_ranks_cannot_wait_for() -> None:
+def test_names_threads_unable_to_wake_others() -> None:
     assert named(sleeps_and_appends)
     assert named(waits_for_the_end)
     assert named(calls_a_function_of_its_own)
@@ -110,7 +110,7 @@ class Tee(io.StringIO):
     """Takes the place of stdout, and may do anything with what is printed."""
 
 
-def test_does_not_name_a_thread_that_prints_to_a_replaced_stream() -> None:
+def test_omits_thread_printing_to_replaced_stream() -> None:
     thread = threading.Thread(target=prints_now_and_then)
     with running(thread) as found:
         assert found
@@ -118,7 +118,7 @@ def test_does_not_name_a_thread_that_prints_to_a_replaced_stream() -> None:
         assert thread.native_id not in _named(Tee())
 
 
-def test_names_a_thread_with_a_closure_over_plain_values() -> None:
+def test_names_closure_over_plain_values() -> None:
     beats, pause = [0], 0.01
 
     def beat() -> None:
@@ -129,7 +129,7 @@ def test_names_a_thread_with_a_closure_over_plain_values() -> None:
     assert named(beat)
 
 
-def test_names_the_monitor_of_a_progress_bar() -> None:
+def test_names_progress_bar_monitor() -> None:
     tqdm = pytest.importorskip("tqdm")
     bar = tqdm.tqdm(total=3, file=io.StringIO())
     try:
@@ -314,9 +314,7 @@ MAY_ACT: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("work", "args"), MAY_ACT, ids=[work.__name__ for work, _ in MAY_ACT])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_does_not_name_a_thread_that_may_wake_others(
-    work: Callable[..., Any], args: tuple[Any]
-) -> None:
+def test_omits_threads_able_to_wake_others(work: Callable[..., Any], args: tuple[Any]) -> None:
     assert not named(work, *args)
 
 
@@ -330,14 +328,14 @@ def test_does_not_name_a_timer() -> None:
         timer.cancel()
 
 
-def test_does_not_name_a_thread_that_calls_a_replaced_function(
+def test_omits_thread_calling_replaced_function(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: _queue.put(1))
     assert not named(sleeps_and_appends)
 
 
-def test_two_closures_of_one_function_are_distinguished() -> None:
+def test_distinguishes_closures_of_one_function() -> None:
     def make(box: Any) -> Callable[[], None]:
         def read_status() -> None:
             time.sleep(0.001)
@@ -356,7 +354,7 @@ def test_two_closures_of_one_function_are_distinguished() -> None:
     assert not named(beat)
 
 
-def test_does_not_name_a_thread_that_another_joins() -> None:
+def test_omits_thread_awaited_by_another() -> None:
     sleeper = threading.Thread(target=waits_for_the_end, daemon=True)
     joiner = threading.Thread(target=lambda: sleeper.join(), daemon=True)
     with running(sleeper) as found:
@@ -366,21 +364,21 @@ def test_does_not_name_a_thread_that_another_joins() -> None:
         assert sleeper.native_id not in _named()
 
 
-def test_does_not_name_threads_if_the_exception_hook_was_replaced() -> None:
+def test_omits_threads_with_replaced_exception_hook() -> None:
     thread = threading.Thread(target=waits_for_the_end)
     with running(thread) as found:
         assert found
         assert thread.native_id not in _named(excepthook=lambda _: _queue.put(1))
 
 
-def test_does_not_name_a_thread_with_data_too_large_to_check() -> None:
+def test_omits_thread_with_oversized_data() -> None:
     assert not named(has_been_given_plain_values, 0.01, [0] * 1_000_000, {})
     within: list[Any] = []
     within.append(within)
     assert not named(has_been_given_plain_values, 0.01, within, {})
 
 
-def test_reports_line_and_idle_threads_of_a_rank() -> None:
+def test_reports_line_and_idle_threads() -> None:
     said = status(threading.main_thread().ident or 0, 7)
     assert said.at is not None and said.at[0] == __file__ and said.inside == ""
     assert said.meets == "" and said.needs == () and 7 in said.idle

@@ -72,14 +72,14 @@ def test_names_the_threads_exception_first() -> None:
     assert "Traceback" in caught.value.run.output[0]  # Python's own text
 
 
-def test_keeps_the_threads_exception_of_a_run() -> None:
+def test_successful_run_keeps_thread_exceptions() -> None:
     run = launch(returns_anyway, 2)
     assert run.values == [0, 0]
     assert ["IndexError" in text for text in run.thread_errors] == [True, True]
     assert run.thread_errors[1].startswith("a thread of rank 1 raised IndexError")
 
 
-def test_shows_it_next_to_a_wrong_value() -> None:
+def test_shows_thread_exception_beside_wrong_value() -> None:
     run = launch(returns_anyway, 1)
     case = Case("a case", ((),), 1)
     verdict = judge(Exercise(lambda draw: case, (), (), Kind.RANKS), Execution(case, run))

@@ -85,7 +85,7 @@ FOR_ITS_OWN = [
 
 
 @pytest.mark.parametrize("program", FOR_ITS_OWN)
-def test_a_wait_for_a_thread_of_the_same_process_is_private_and_endless(program: str) -> None:
+def test_internal_wait_is_private_and_endless(program: str) -> None:
     with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert (main.id, main.state, main.call) == (pid, "S", "futex")
@@ -126,7 +126,7 @@ FOR_ANYBODY = {
 
 
 @pytest.mark.parametrize("program", FOR_ANYBODY)
-def test_a_wait_for_other_processes_is_endless_and_not_private(program: str) -> None:
+def test_external_wait_is_endless_and_nonprivate(program: str) -> None:
     call = FOR_ANYBODY[program]
     with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == call)[0]
@@ -134,7 +134,7 @@ def test_a_wait_for_other_processes_is_endless_and_not_private(program: str) -> 
         assert (main.fd >= 3) == (call == "recvfrom")
 
 
-def test_a_wait_at_a_semaphore_between_processes_is_not_private() -> None:
+def test_process_semaphore_wait_is_not_private() -> None:
     with child("multiprocessing.Semaphore(0).acquire()") as pid:
         main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert (main.call, main.ends_in_s, main.private) == ("futex", FOREVER, False)
@@ -152,7 +152,7 @@ NOTHING_KNOWN = [
 
 
 @pytest.mark.parametrize("program", NOTHING_KNOWN)
-def test_leaves_the_name_of_unknown_waits_empty(program: str) -> None:
+def test_unknown_wait_has_empty_call_name(program: str) -> None:
     with child(program) as pid:
         main = resting(pid, lambda some: some[0].state == "S" and not some[0].call)[0]
         children = [int(word) for word in _read_children(pid)]
@@ -168,7 +168,7 @@ def test_leaves_the_name_of_unknown_waits_empty(program: str) -> None:
         ("os.mkfifo('fifo'); os.read(os.open('fifo', os.O_RDWR), 1)", False),
     ],
 )
-def test_a_read_from_a_nameless_pipe_is_private(program: str, own: bool) -> None:
+def test_only_nameless_pipe_read_is_private(program: str, own: bool) -> None:
     with child(f"import tempfile; os.chdir(tempfile.mkdtemp()); {program}") as pid:
         main = resting(pid, lambda some: some[0].call in {"read", "recvfrom"})[0]
         assert (main.ends_in_s, main.private) == (FOREVER, own)
@@ -179,7 +179,7 @@ def _read_children(pid: int) -> list[str]:
         return file.read().split()
 
 
-def test_sleep_until_a_moment_and_sleep_for_a_while_differ() -> None:
+def test_distinguishes_python_sleep_from_nanosleep() -> None:
     with child("time.sleep(100)") as pid:
         assert settled(pid, lambda some: some[0].call == "sleep")[0].call == "sleep"
     with child("ctypes.CDLL(None).usleep(90_000_000)") as pid:  # as torch polls a store
@@ -187,7 +187,7 @@ def test_sleep_until_a_moment_and_sleep_for_a_while_differ() -> None:
         assert main.call in {"nanosleep", "clock_nanosleep"} and main.ends_in_s == 0.0
 
 
-def test_reads_whether_a_thread_runs_or_is_stopped() -> None:
+def test_reads_running_and_stopped_states() -> None:
     with child("while True: pass") as pid:
         first = settled(pid, lambda some: some[0].state == "R")[0]
         assert (first.state, first.call) == ("R", "")
@@ -198,7 +198,7 @@ def test_reads_whether_a_thread_runs_or_is_stopped() -> None:
         assert settled(pid, lambda some: some[0].state == "R")[0].state == "R"
 
 
-def test_each_thread_is_listed_main_one_first() -> None:
+def test_lists_main_thread_first() -> None:
     program = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
     with child(program) as pid:
         threads = resting(pid, lambda some: [t.state for t in some] == ["S"] * 6)
@@ -206,7 +206,7 @@ def test_each_thread_is_listed_main_one_first() -> None:
         assert sorted(t.call for t in threads) == ["futex"] * 3 + ["read"] + ["sleep"] * 2
 
 
-def test_counts_switches_only_of_threads_that_ran() -> None:
+def test_counts_switches_of_running_threads_only() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
         time.sleep(0.3)  # for the lock of Python it waits by the same call, until it has begun
@@ -217,7 +217,7 @@ def test_counts_switches_only_of_threads_that_ran() -> None:
         assert after == before
 
 
-def test_measures_how_long_a_process_ran_and_queued() -> None:
+def test_measures_running_and_queued_time() -> None:
     with child("while True: pass") as pid:
         ran, queued, _ = thread_times(pid)
         time.sleep(0.5)
@@ -231,6 +231,6 @@ def test_measures_how_long_a_process_ran_and_queued() -> None:
         assert thread_times(pid)[0] - before[0] < 0.05e9
 
 
-def test_a_process_that_does_not_exist_has_no_threads() -> None:
+def test_nonexistent_process_has_no_threads() -> None:
     assert read_threads(0) == [] and read_threads(2**22 + 1) == []
     assert thread_times(2**22 + 1) == (0, 0, 0)

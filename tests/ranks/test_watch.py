@@ -107,7 +107,7 @@ def test_names_different_shapes() -> None:
     assert found is not None and "3 float32" in str(found) and "4 float32" in str(found)
 
 
-def test_diagnoses_a_rank_that_never_makes_the_group() -> None:
+def test_diagnoses_missing_group_creation() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
             dist.new_group([0, 1])
@@ -117,7 +117,7 @@ def test_diagnoses_a_rank_that_never_makes_the_group() -> None:
     assert "Rank 1 has returned, and rank 0 still waits in new_group for it" in found.summary
 
 
-def test_diagnoses_groups_that_are_made_in_different_orders() -> None:
+def test_diagnoses_different_group_creation_orders() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 1:
             dist.new_group([0])
@@ -127,7 +127,7 @@ def test_diagnoses_groups_that_are_made_in_different_orders() -> None:
     assert found.kind == "stuck" and "Every rank waits in new_group for ranks" in found.summary
 
 
-def test_diagnoses_a_peer_that_skips_backward() -> None:
+def test_diagnoses_peer_skipping_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
         for step in range(2):
@@ -139,7 +139,7 @@ def test_diagnoses_a_peer_that_skips_backward() -> None:
     assert found.kind == "skipped_backward" and found.guilty == (1,)
 
 
-def test_diagnoses_a_peer_that_makes_a_different_call_instead_of_backward() -> None:
+def test_diagnoses_other_call_replacing_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(40, 40))
         for step in range(2):
@@ -163,7 +163,7 @@ def test_diagnoses_waits_in_cpp() -> None:
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
 @pytest.mark.parametrize("name", STUCK)
-def test_each_way_to_be_stuck_is_named(name: str, recorded: bool) -> None:
+def test_diagnoses_each_stuck_program(name: str, recorded: bool) -> None:
     program = STUCK[name]
     run = launch(
         program.work,
@@ -179,7 +179,7 @@ def test_each_way_to_be_stuck_is_named(name: str, recorded: bool) -> None:
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_no_alarm_while_a_rank_can_continue(name: str) -> None:
+def test_slow_progress_raises_no_alarm(name: str) -> None:
     work, init = SLOW[name]
     with stopping_a_rank(1.0) if name in STOPPED else nullcontext():
         launch(work, 2, args=(1.1,), init=init, timeout=30)
@@ -228,7 +228,7 @@ def test_no_alarm_during_large_transfers() -> None:
     assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
 
 
-def test_monitored_barrier_may_name_missing_ranks_before_a_deadlock_is_reported() -> None:
+def test_monitored_barrier_names_missing_ranks_first() -> None:
     def roll_call(rank: int, n: int) -> None:
         if rank not in {1, 3}:
             dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
@@ -240,7 +240,7 @@ def test_monitored_barrier_may_name_missing_ranks_before_a_deadlock_is_reported(
     assert "(the same on" not in str(failure)
 
 
-def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
+def test_diagnoses_monitored_barrier_with_long_timeout() -> None:
     def patient(rank: int, n: int) -> None:
         if rank:
             dist.monitored_barrier(timeout=timedelta(minutes=5))
@@ -250,7 +250,7 @@ def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
 
 
 @pytest.mark.extended
-def test_a_very_long_trace_does_not_hide_a_deadlock() -> None:
+def test_diagnoses_deadlock_after_long_trace() -> None:
     def chatter(rank: int, n: int) -> None:
         for _ in range(51_000):
             with span("s"):
@@ -283,7 +283,7 @@ sys.stdin.readline()
 """
 
 
-def test_a_key_that_no_rank_serves_is_not_called_missing() -> None:
+def test_externally_served_key_raises_no_alarm() -> None:
     def waits(rank: int, n: int, port: int) -> bytes:
         return bytes(dist.TCPStore("127.0.0.1", port).get("go"))
 
@@ -298,20 +298,20 @@ def test_a_key_that_no_rank_serves_is_not_called_missing() -> None:
             other.kill()
 
 
-def test_names_a_peer_that_waits_in_its_own_code() -> None:
+def test_names_peer_blocked_in_own_code() -> None:
     found = stuck(STUCK["queue_of_the_peer"].work)
     assert found.guilty == (0,)
     assert found.summary.startswith("Rank 0 is blocked in its own code at ")
     assert "peer, tag and group" not in found.advice
 
 
-def test_a_ring_with_wrong_peers_is_not_called_a_cycle_of_sends() -> None:
+def test_distinguishes_wrong_ring_peers_from_cycle() -> None:
     found = stuck(STUCK["ring_that_receives_from_the_wrong_side"].work, 3)
     assert found.summary.startswith("The peers differ: rank 0 sends to rank 1 (")
     assert "but rank 1 receives from rank 2 (" in found.summary
 
 
-def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
+def test_shows_lines_of_other_threads() -> None:
     found = stuck(STUCK["locks_taken_in_two_orders"].work)
     shown = found.waits[0].state
     assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programs.py, line") == 3
@@ -320,7 +320,7 @@ def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
 # --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------
 
 
-def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
+def test_recognizes_progress_of_connecting_rank() -> None:
     """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
@@ -333,7 +333,7 @@ def test_a_rank_that_slept_until_it_connected_counts_as_moved() -> None:
     assert _has_changed(first, later)
 
 
-def test_a_rank_that_polls_may_be_found_making_its_request() -> None:
+def test_recognizes_polling_rank_during_request() -> None:
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
     detector._first_activity = _ThreadActivity(0.0, {(1, 26): 19}, {(0, 25): 36}, change_count=0)
@@ -361,7 +361,7 @@ def _accepts(rank: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("polls", [_polls_a_work, _polls_a_flag, _accepts])
-def test_a_world_that_could_still_continue_is_not_called_a_deadlock(
+def test_continuable_world_times_out_without_diagnosis(
     polls: Callable[[int, int], None],
 ) -> None:
     """A loop that sleeps may end by the clock, and any process may connect: only the line is named."""
@@ -384,7 +384,7 @@ class _Reduced(torch.utils.data.Dataset[torch.Tensor]):
         return item
 
 
-def test_a_worker_that_calls_a_collective_of_its_rank_is_named() -> None:
+def test_names_collective_call_in_dataloader_worker() -> None:
     def load(rank: int, n: int) -> None:
         list(torch.utils.data.DataLoader(_Reduced(), num_workers=1, multiprocessing_context="fork"))
 

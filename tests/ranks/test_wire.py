@@ -84,7 +84,7 @@ def test_tensors_with_any_stride_arrive(part: slice) -> None:
     assert torch.equal(wire.decode(bytearray(frame)), value)
 
 
-def test_sends_only_the_part_of_a_large_tensor() -> None:
+def test_sends_only_used_part_of_tensor() -> None:
     chunks = wire.encode(torch.ones(1_000_000)[:2])
     assert sum(len(chunk) for chunk in chunks) < 200
 
@@ -157,20 +157,20 @@ ALIKE = [["int", hex(k * MERSENNE)] for k in range(1, 5000)]
     ],
     ids=["set", "frozenset", "dict", "tuples", "bytes", "tensors"],
 )
-def test_refuses_values_that_are_cheap_to_send_and_expensive_to_read(tree: object) -> None:
+def test_rejects_colliding_hashes_and_overlapping_data(tree: object) -> None:
     text = json.dumps(tree).encode()
     body = bytearray(wire.LENGTH.pack(len(text)) + text + b"\0" * 1000)
     with pytest.raises(wire.WireError, match="one hash|overlap"):
         wire.decode(body)
 
 
-def test_accepts_a_few_values_with_the_same_hash() -> None:
+def test_accepts_few_equal_hashes() -> None:
     value = {-1: "a", -2: "b", MERSENNE - 1: "c"}
     body = bytearray(b"".join(bytes(chunk) for chunk in wire.encode(value)))
     assert wire.decode(body) == value
 
 
-def test_the_names_of_a_tuples_parts_arrive() -> None:
+def test_preserves_named_tuple_field_names() -> None:
     value = [Point(1, Point(2, torch.ones(1))), torch.tensor([3, 9]).max(dim=0)]
     got: Any = through(value)
     assert got[0].x == 1 and got[0].y.x == 2 and torch.equal(got[0].y.y, torch.ones(1))
@@ -181,14 +181,14 @@ def test_the_names_of_a_tuples_parts_arrive() -> None:
     assert pickle.loads(pickle.dumps(again)) == again and copy.deepcopy(again).x == 1
 
 
-def test_many_kinds_of_named_tuple_cost_no_more_than_few() -> None:
+def test_limits_number_of_named_tuple_types() -> None:
     kinds = [["named", f"P{i}", ["x"], [i]] for i in range(20_000)]
     got = wire.decode(body(["list", kinds]))
     assert got == [(i,) for i in range(20_000)] and got[0].x == 0
     assert len({type(value) for value in got}) == wire.MAX_NAMED_TUPLES + 1
 
 
-def test_ignores_invalid_names_of_a_tuples_parts() -> None:
+def test_ignores_invalid_tuple_field_names() -> None:
     odd = collections.namedtuple("Odd", ["a"])  # type: ignore[misc]
     odd._fields = ("not a name",)
     assert type(through(odd(1))) is tuple
@@ -227,12 +227,12 @@ def yields() -> Iterator[int]:
         (np.array(["a", None]), r"\.tolist\(\)"),
     ],
 )
-def test_gives_a_remedy_for_each_value_that_cannot_be_returned(value: object, says: str) -> None:
+def test_unreturnable_value_error_gives_remedy(value: object, says: str) -> None:
     with pytest.raises(wire.CannotReturn, match=rf"value\['a'\]\[0\] is .*{says}"):
         wire.encode({"a": [value]})
 
 
-def test_a_value_that_is_too_large_is_reported_with_its_size() -> None:
+def test_reports_size_of_oversized_value() -> None:
     large = torch.empty(1).expand(10).clone()
     with pytest.raises(wire.CannotReturn, match="takes .* bytes, and a rank can return at most 50"):
         wire.encode([large] * 20, 50)
@@ -248,7 +248,7 @@ def test_refuses_to_return_2_gigabytes() -> None:
         launch(give, 1)
 
 
-def test_deep_nesting_is_refused_on_both_sides() -> None:
+def test_both_sides_reject_deep_nesting() -> None:
     deep: Any = []
     for _ in range(5000):
         deep = [deep]
@@ -259,7 +259,7 @@ def test_deep_nesting_is_refused_on_both_sides() -> None:
         wire.decode(bytearray(wire.LENGTH.pack(len(text)) + text))
 
 
-def test_frames_are_cut_wherever_the_bytes_are_split() -> None:
+def test_reassembles_frames_from_single_bytes() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -282,7 +282,7 @@ def test_frames_are_cut_wherever_the_bytes_are_split() -> None:
         struct.pack("!BQ", 99, 1),
     ],
 )
-def test_frames_of_a_wrong_kind_or_size_are_refused(head: bytes) -> None:
+def test_rejects_frames_with_invalid_headers(head: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -309,7 +309,7 @@ class Evil:
         wire.HEADER.pack(wire.RESULT, 1 << 62),
     ],
 )
-def test_a_rank_that_writes_random_bytes_to_its_channel_harms_only_itself(sent: bytes) -> None:
+def test_random_channel_bytes_harm_only_sender(sent: bytes) -> None:
     def forge(rank: int, world_size: int) -> str:
         if rank == 1:
             os.write(3, sent)
@@ -321,7 +321,7 @@ def test_a_rank_that_writes_random_bytes_to_its_channel_harms_only_itself(sent: 
     assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
-def test_a_rank_that_closes_its_channel_is_reported_as_exited() -> None:
+def test_reports_closed_channel_as_exit() -> None:
     def close(rank: int, world_size: int) -> None:
         if rank == 1:
             os.close(3)

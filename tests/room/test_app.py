@@ -120,7 +120,7 @@ def test_a_wrong_code_is_refused(client: TestClient, code: str) -> None:
     assert reply.status_code == 403 and reply.text == "This is not the code of the room."
 
 
-def test_the_code_may_be_typed_in_capitals(client: TestClient) -> None:
+def test_accepts_code_in_capitals(client: TestClient) -> None:
     assert join(client, code=f" {CODE.upper()} ")["name"]
 
 
@@ -136,13 +136,13 @@ def test_a_forged_learner_is_refused(client: TestClient, store: Store, token: st
     assert event.id not in ids(store)
 
 
-def test_a_token_is_not_on_the_board_s_disk(client: TestClient, file: Path) -> None:
+def test_stores_no_token_on_disk(client: TestClient, file: Path) -> None:
     token = join(client)["Authorization"].split()[1]
     assert not any(token.encode() in each.read_bytes() for each in file.parent.iterdir())
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_learner_who_joins_again_keeps_their_place(client: TestClient) -> None:
+def test_rejoining_learner_keeps_identity(client: TestClient) -> None:
     ana = join(client, "Ana again")
     reply = client.post(
         "/api/join",
@@ -154,7 +154,7 @@ def test_a_learner_who_joins_again_keeps_their_place(client: TestClient) -> None
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_post_that_is_too_large_is_refused(client: TestClient, declared: bool) -> None:
+def test_rejects_oversized_posts(client: TestClient, declared: bool) -> None:
     ana, body = join(client), b"[" * (MAX_BYTES + 1)
     content = body if declared else iter([body[: MAX_BYTES // 2]] * 3)
     reply = client.post(
@@ -163,7 +163,7 @@ def test_a_post_that_is_too_large_is_refused(client: TestClient, declared: bool)
     assert reply.status_code == 413
 
 
-def test_too_many_events_too_long_code_and_too_deep_json_are_refused(client: TestClient) -> None:
+def test_rejects_excessive_events_code_and_nesting(client: TestClient) -> None:
     ana = join(client)
     many = [CheckEvent(new_id(), "swap", "wrong") for _ in range(MAX_EVENTS_PER_POST + 1)]
     assert post(client, ana, *many) == 400
@@ -172,9 +172,7 @@ def test_too_many_events_too_long_code_and_too_deep_json_are_refused(client: Tes
     assert client.post("/api/events", content=b"[" * 100_000, headers=token).status_code == 400
 
 
-def test_a_learner_who_floods_is_refused(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rejects_flood_of_events(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("helpers.room.store.MAX_EVENTS", 2)
     ana = join(client)
     assert post(client, ana, *(CheckEvent(new_id(), "swap", "wrong") for _ in range(2))) == 200
@@ -189,11 +187,11 @@ def test_joins_from_one_address_are_limited(
     assert reply.status_code == 429 and "Wait a minute" in reply.text
 
 
-def test_a_join_that_is_long_is_refused(client: TestClient) -> None:
+def test_rejects_oversized_join_request(client: TestClient) -> None:
     assert client.post("/api/join", content=b" " * (MAX_JOIN_BYTES + 1)).status_code == 413
 
 
-def test_keeps_only_the_last_code_of_a_learner(client: TestClient, store: Store) -> None:
+def test_keeps_only_latest_code(client: TestClient, store: Store) -> None:
     ana = join(client)
     hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
     for each in (*hands, hands[2]):  # the last one is sent twice
@@ -202,9 +200,7 @@ def test_keeps_only_the_last_code_of_a_learner(client: TestClient, store: Store)
     assert [getattr(kept[each.id], "code", None) for each in hands] == ["", "", "code 2"]
 
 
-def test_a_teacher_can_remove_a_learner_and_replace_the_code(
-    client: TestClient, store: Store
-) -> None:
+def test_teacher_removes_learner_and_replaces_code(client: TestClient, store: Store) -> None:
     eve = join(client, "Eve to be removed")
     assert post(client, eve, CheckEvent(new_id(), "swap", "wrong")) == 200
     (learner,) = [each for each in store.learners() if each.name == "Eve to be removed"]
@@ -226,7 +222,7 @@ def test_a_teacher_can_remove_a_learner_and_replace_the_code(
         time.sleep(0.1)
 
 
-def test_a_full_disk_is_an_error_that_says_so(client: TestClient, store: Store) -> None:
+def test_reports_full_disk(client: TestClient, store: Store) -> None:
     ana = join(client)
     assert post(client, ana, HandEvent(new_id(), True)) == 200
     learner = store.learners()[-1].id
@@ -244,9 +240,7 @@ def test_a_full_disk_is_an_error_that_says_so(client: TestClient, store: Store) 
     assert [(each.status_code, "disk" in each.text) for each in replies] == [(503, True)] * 4
 
 
-def test_a_board_with_too_many_connections_serves_those_whom_it_knows(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_board_serves_known_users(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     ana = join(client)
     monkeypatch.setattr(Connections, "is_full", True)
     assert client.get("/").status_code == 503
@@ -255,7 +249,7 @@ def test_a_board_with_too_many_connections_serves_those_whom_it_knows(
     assert client.get("/board", headers={"Cookie": f"real-ranks-room={KEY}"}).status_code == 200
 
 
-def test_refuses_learners_beyond_the_limit_of_a_room(
+def test_rejects_learners_beyond_room_limit(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "MAX_LEARNERS", 0)
@@ -264,9 +258,7 @@ def test_refuses_learners_beyond_the_limit_of_a_room(
 
 
 @pytest.mark.parametrize("name", [rb"\ud800", rb"\u0000", rb"\u202e", b"\xff", b"<b>"])
-def test_stores_odd_names_as_printable_text_or_refuses_them(
-    client: TestClient, name: bytes
-) -> None:
+def test_stores_printable_names_or_rejects_them(client: TestClient, name: bytes) -> None:
     body = b'{"name": "' + name + b'", "code": "' + CODE.encode() + b'"}'
     reply = client.post("/api/join", content=body)
     assert reply.status_code == 400 or reply.json()["name"].isprintable()
@@ -281,7 +273,7 @@ def test_any_bytes_are_refused(client: TestClient, eve: dict[str, str], body: by
 
 @given(events=st.lists(EVENTS, max_size=3))
 @settings(max_examples=80, deadline=None)
-def test_nearly_right_events_are_stored_or_refused(
+def test_stores_or_rejects_malformed_events(
     client: TestClient, eve: dict[str, str], events: list[dict[str, Any]]
 ) -> None:
     body = msgspec.json.encode({"events": events})
@@ -292,7 +284,7 @@ def test_nearly_right_events_are_stored_or_refused(
     name=st.text(max_size=200) | st.sampled_from(["<script>alert(1)</script>", "\u202eanA", "\0\n"])
 )
 @settings(max_examples=60, deadline=None)
-def test_any_name_is_one_line_that_can_be_shown(name: str) -> None:
+def test_displayable_name_is_one_printable_line(name: str) -> None:
     shown = app_module._displayable_name(name)
     assert 0 < len(shown) <= 60 and shown.isprintable()
     assert shown == app_module._displayable_name(shown)
@@ -331,7 +323,7 @@ def test_the_key_opens_the_board(client: TestClient) -> None:
     client.cookies.clear()
 
 
-def test_another_site_cannot_take_a_hand_down(client: TestClient) -> None:
+def test_rejects_lowering_hands_from_other_sites(client: TestClient) -> None:
     ana = join(client)
     assert post(client, ana, HandEvent(new_id(), True)) == 200
     cookie = {"Cookie": f"real-ranks-room={KEY}"}
@@ -339,7 +331,7 @@ def test_another_site_cannot_take_a_hand_down(client: TestClient) -> None:
     assert client.post("/lower/1", headers={**cookie, "X-Room": "board"}).status_code == 204
 
 
-def test_the_front_page_and_its_assets_are_public(client: TestClient) -> None:
+def test_front_page_and_assets_are_public(client: TestClient) -> None:
     assert "Your code stays here" in client.get("/").text
     for path in ("/style.css", "/board.css", "/board.js"):
         assert client.get(path).headers["x-content-type-options"] == "nosniff"

@@ -40,7 +40,7 @@ def board_at(board: Board, minute: float) -> dict[str, Any]:
     return board.news(board.open_page(), minute * MINUTE)
 
 
-def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
+def test_page_receives_everything_then_changes(board: Board) -> None:
     check(board, 1, 0, "wrong")
     page = board.open_page()
     first = board.news(page, 0)
@@ -54,7 +54,7 @@ def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
     assert second["learners"] == [] and second["cells"] == [[1, "ping_pong", 3, True, "wrong"]]
 
 
-def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> None:
+def test_repeated_failures_mark_learner_stuck(board: Board) -> None:
     for minute in (0, 8):
         check(board, 1, minute, "wrong")
     assert board_at(board, 9)["stuck"] == []
@@ -71,7 +71,7 @@ def test_a_learner_who_keeps_trying_without_passing_is_stuck(board: Board) -> No
     assert board_at(board, 75)["stuck"] == []
 
 
-def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
+def test_counts_only_current_mistakes(board: Board) -> None:
     for learner in (1, 2):
         check(board, learner, 0, MISTAKE.outcome.value, MISTAKE.title)
     (mistake,) = board_at(board, 1)["mistakes"]
@@ -82,7 +82,7 @@ def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
     assert board_at(board, 3)["mistakes"] == []
 
 
-def test_leaves_out_exercises_that_this_copy_lacks(board: Board) -> None:
+def test_leaves_out_unknown_exercises_and_mistakes(board: Board) -> None:
     check(board, 1, 0, "wrong", "<b>a text of my own</b>")
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
@@ -90,7 +90,7 @@ def test_leaves_out_exercises_that_this_copy_lacks(board: Board) -> None:
     assert found["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and found["mistakes"] == []
 
 
-def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
+def test_raised_hand_names_last_checked_exercise(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, True)))
     board.apply_event(StoredEvent(2, 0, HandEvent(ID, True, "swap", "def swap(): ...")))
@@ -103,7 +103,7 @@ def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
     assert len(board_at(board, 2)["hands"]) == 1
 
 
-def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> None:
+def test_counts_hands_and_lists_longest_raised(board: Board) -> None:
     for learner in range(10, 10 + 2 * MAX_HANDS):
         board.add_learner(Learner(learner, "Ben", b""))
         board.apply_event(
@@ -115,7 +115,7 @@ def test_many_hands_are_counted_and_the_longest_up_are_listed(board: Board) -> N
     assert len(found["codes"]) == MAX_HANDS
 
 
-def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
+def test_removed_learner_leaves_nothing(board: Board) -> None:
     page = board.open_page()
     board.news(page, 0)
     check(board, 1, 0, "wrong")
@@ -127,12 +127,12 @@ def test_a_learner_who_is_removed_leaves_nothing(board: Board) -> None:
     assert found["learners"] == found["cells"] == found["hands"] == []
 
 
-def test_names_that_look_alike_get_a_number(board: Board) -> None:
+def test_adds_numbers_to_similar_names(board: Board) -> None:
     board.add_learner(Learner(4, "\u0410n\u0430", b""))  # in Cyrillic letters
     assert board.names[4].endswith("(3)")
 
 
-def test_the_projected_board_shows_counts_without_names(board: Board) -> None:
+def test_projected_board_hides_names(board: Board) -> None:
     check(board, 1, 0, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 1, 12, MISTAKE.outcome.value, MISTAKE.title)
     check(board, 2, 0, "passed")

@@ -64,7 +64,7 @@ def closed(connections: list[socket.socket]) -> int:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: str) -> None:
+def test_closes_idle_connections_and_serves_others(served: Served, kind: str) -> None:
     ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)
     with waiting(served, 300, KINDS[kind]) as connections:
         deadline, gone = time.monotonic() + DEADLINE_S, 0
@@ -84,14 +84,14 @@ def test_many_that_wait_are_closed_and_others_are_served(served: Served, kind: s
 
 
 @pytest.mark.extended
-def test_a_second_board_does_not_serve_the_same_file(tmp_path: Path, forking_python: str) -> None:
+def test_second_board_rejects_same_file(tmp_path: Path, forking_python: str) -> None:
     with serving(tmp_path / "room.sqlite3", forking_python):
         second = course("serve", tmp_path / "room.sqlite3", "--port", "0")
     assert second.returncode == 1 and "Another board serves" in second.stderr
 
 
 @pytest.mark.parametrize("content", [None, b"not a database " * 100, b""])
-def test_a_file_that_is_no_room_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_names_invalid_room_file(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "file"
     if content is None:
         file.mkdir()
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_room_is_named(tmp_path: Path, content: bytes | None) 
 
 
 @pytest.mark.extended
-def test_a_learner_is_forgotten_while_the_board_is_open(served: Served, tmp_path: Path) -> None:
+def test_forgets_learner_on_open_board(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "room.sqlite3"
     ana = post(served.url, "api/join", JoinRequest("Ana", served.code), "", JoinReply)
     event = CheckEvent(secrets.token_hex(16), "swap", "wrong")
@@ -150,7 +150,7 @@ def course(command: str, file: Path, *words: str) -> subprocess.CompletedProcess
     )
 
 
-def test_counts_the_ipv6_addresses_of_one_machine_as_one() -> None:
+def test_groups_ipv6_addresses_by_network() -> None:
     assert (
         network_key("2001:db8::1%eth0")
         == network_key("2001:db8::ffff")

@@ -117,7 +117,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.mark.timeout(180)
-def test_users_have_joined_and_administrators_see_the_board(hub: Hub) -> None:
+def test_hub_joins_users_and_restricts_board(hub: Hub) -> None:
     with logged_in("ana", hub) as (_, refusal):
         assert refusal.status_code == 403 and "administrators" in refusal.text
     program = """

@@ -84,7 +84,7 @@ def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
     return read
 
 
-def test_a_check_reaches_the_board_with_the_mistake_that_explains_it(
+def test_check_sends_explaining_mistake_to_board(
     served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     assert "You have joined as Ana. From now on each check sends" in kernel.join(served)
@@ -110,7 +110,7 @@ def test_without_a_room_nothing_is_kept(kernel: Kernel) -> None:
     assert kernel.files == set()
 
 
-def test_sends_events_once_after_the_board_was_unreachable(
+def test_delivers_events_once_after_outage(
     tmp_path: Path, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     file = tmp_path / "room.sqlite3"
@@ -131,7 +131,7 @@ def test_sends_events_once_after_the_board_was_unreachable(
     assert kernel.files == {".room.json"}
 
 
-def test_a_hand_sends_code_only_if_it_is_given_the_answer(
+def test_help_sends_code_only_with_answer(
     served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     kernel.join(served)
@@ -163,7 +163,7 @@ cell("print(help_me(swap))")
         ("join('nowhere', 'code')", "RoomError: What answers at nowhere is not a board"),
     ],
 )
-def test_messages_say_what_is_wrong(
+def test_join_and_help_errors_explain_problem(
     served: Served, kernel: Kernel, program: str, words: str
 ) -> None:
     said = kernel.run(
@@ -175,7 +175,7 @@ def test_messages_say_what_is_wrong(
     assert kernel.files == set()
 
 
-def test_a_learner_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
+def test_departed_learner_sends_nothing(served: Served, kernel: Kernel) -> None:
     kernel.join(served)
     assert "left the room" in kernel.run("from helpers import join; print(join(''))" + "\n" + NOTES)
     assert kernel.files == set()
@@ -226,18 +226,18 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
         each.unlink()
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kernel) -> None:
+def test_killed_board_keeps_acknowledged_events(tmp_path: Path, kernel: Kernel) -> None:
     killed_while_it_stores(tmp_path, kernel, 20)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-def test_twenty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kernel) -> None:
+def test_twenty_kills_keep_acknowledged_events(tmp_path: Path, kernel: Kernel) -> None:
     for after in range(1, 60, 3):
         killed_while_it_stores(tmp_path, kernel, after)
 
 
-def test_a_port_that_is_taken_is_named(served: Served, tmp_path: Path) -> None:
+def test_reports_occupied_port(served: Served, tmp_path: Path) -> None:
     port = served.url.rpartition(":")[2]
     words = ["room", "serve", "--file", str(tmp_path / "other.sqlite3"), "--port", port]
     done = subprocess.run(

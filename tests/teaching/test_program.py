@@ -28,7 +28,7 @@ def known() -> tuple[Lesson, ...]:
 
 
 @pytest.mark.parametrize("name", path_names())
-def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
+def test_path_parts_exist_and_durations_match(name: str) -> None:
     path = paths()[name]
     by_name = {lesson.notebook: lesson for lesson in known()}
     for stop in path.stops:
@@ -41,7 +41,7 @@ def test_a_path_names_parts_that_exist_and_its_true_length(name: str) -> None:
 
 @pytest.mark.parametrize("name", path_names())
 @pytest.mark.parametrize("hours", [1.5, 4, 8])
-def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) -> None:
+def test_sessions_contain_ordered_parts_and_breaks(name: str, hours: float) -> None:
     sessions = divide_path(known(), paths()[name], int(60 * hours))
     found = [line.step for session in sessions for line in session if line.step]
     assert found == steps_of_path(known(), paths()[name])
@@ -61,7 +61,7 @@ def test_sessions_have_all_parts_in_order_and_breaks(name: str, hours: float) ->
             assert not begins or line.start + NO_NEW_NOTEBOOK_MINUTES <= 60 * hours
 
 
-def test_minutes_are_those_of_the_headings_and_estimates_for_the_rest() -> None:
+def test_takes_minutes_from_headings_or_estimates() -> None:
     third = known()[2]
     assert [part.minutes for part in third.core_exercises] == [
         part.exercise.minutes for part in third.core_exercises if part.exercise
@@ -81,14 +81,14 @@ def test_the_command_prints_a_program(command: str) -> None:
     assert path.goal in done.output and "0:00 to" in done.output
 
 
-def test_a_part_that_is_longer_than_a_session_is_an_error_that_names_it() -> None:
+def test_names_part_longer_than_session() -> None:
     with pytest.raises(
         ValueError, match="“Find the rank that hangs, from flight records” alone takes 25 minutes"
     ):
         divide_path(known(), paths()["hang"], 11)
 
 
-def test_the_guide_has_the_programs_as_they_are_now() -> None:
+def test_guide_contains_current_programs() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"### {title}" in text for title, _, _ in PROGRAMS)
     assert text == with_programs(text), "run `python -m tests.teaching.programs`"

@@ -63,7 +63,7 @@ def text_of(made: Deck) -> str:
     return "\n".join(slide.body for slide in made.slides)
 
 
-def test_a_part_ends_at_each_heading_and_not_at_a_comment_in_a_program() -> None:
+def test_parts_end_at_headings_not_comments() -> None:
     found = read_lesson(
         "02_test",
         notebook(
@@ -76,7 +76,7 @@ def test_a_part_ends_at_each_heading_and_not_at_a_comment_in_a_program() -> None
     assert [len(part.cells) for part in found.parts] == [1, 3, 0]
 
 
-def test_sentences_do_not_end_in_code_formulas_or_initials() -> None:
+def test_sentences_keep_code_formulas_and_initials() -> None:
     assert sentences(
         "Call `a. b` and $x. y$, e.g. twice. Then R. Hockney said so! gloo waits."
     ) == [
@@ -86,7 +86,7 @@ def test_sentences_do_not_end_in_code_formulas_or_initials() -> None:
     ]
 
 
-def test_a_long_program_is_cut_between_statements() -> None:
+def test_splits_long_programs_between_statements() -> None:
     functions = [f"def f{i}():\n" + "    pass\n" * 6 for i in range(6)]
     pieces = split_program("\n".join(functions), 20)
     assert (
@@ -105,7 +105,7 @@ def test_formulas_become_mathml_and_diagrams_pictures() -> None:
     )
 
 
-def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes() -> None:
+def test_exercise_slides_show_task_and_stub() -> None:
     made = build_deck(solved("02"))
     assert "BEGIN SOLUTION" not in text_of(made)
     (task,) = (
@@ -119,7 +119,7 @@ def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes()
     assert "NotImplementedError" in stub.body
 
 
-def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -> None:
+def test_options_add_optional_exercises_and_solutions() -> None:
     plain = build_deck(solved("02"))
     full = build_deck(solved("02"), further=True, solutions=True)
     assert "Tagged mail" not in {slide.title for slide in plain.slides}
@@ -131,7 +131,7 @@ def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -
 
 @pytest.mark.extended
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
+def test_slides_have_title_body_and_time(path: Path) -> None:
     made = build_deck([(Stop(path.stem), read_notebook(path))])
     assert len(made.slides) > 20
     for slide in made.slides:
@@ -141,7 +141,7 @@ def test_each_slide_has_one_title_and_the_time(path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -> None:
+def test_slides_fit_and_fetch_nothing(page: Page, tmp_path: Path) -> None:
     """A sample of all notebooks: this one has players' pictures, lanes, tables of verdicts and a curve."""
     asked, errors = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
@@ -155,7 +155,7 @@ def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -
     ]
 
 
-def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
+def test_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
     """Notebook 00 is stored with a player, so nothing has to run here."""
     path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())
@@ -185,7 +185,7 @@ def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
     opened.value.get_by_text("min for this part").first.wait_for()
 
 
-def test_the_command_writes_a_file_for_each_notebook(tmp_path: Path) -> None:
+def test_command_writes_file_for_each_notebook(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["slides", "02", "4", "--stored", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
@@ -194,7 +194,7 @@ def test_the_command_writes_a_file_for_each_notebook(tmp_path: Path) -> None:
     ]
 
 
-def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path: Path) -> None:
+def test_path_slides_move_text_into_notes(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["slides", "--path", "ddp", "--stored", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     sources = [solved(stop.notebook)[0][1] for stop in paths()["ddp"].stops]
@@ -209,7 +209,7 @@ def test_a_path_has_a_slide_for_each_heading_whose_notes_have_the_text(tmp_path:
     assert "<title>DDP in an evening</title>" in (tmp_path / "ddp.html").read_text(encoding="utf-8")
 
 
-def test_a_missing_package_is_an_error_that_says_what_to_do(
+def test_missing_package_error_suggests_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("helpers.teaching.reveal.find_spec", lambda name: None)
@@ -222,7 +222,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_do(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("further", [False, True], ids=["core", "all"])
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_nothing_is_cut_off_in_any_notebook(
+def test_slides_of_every_notebook_fit(
     page: Page, tmp_path: Path, path: Path, further: bool, shots: Path | None
 ) -> None:
     made = write_slides(
@@ -240,6 +240,6 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-def test_nothing_is_cut_off_with_live_players(live: Path, page: Page) -> None:
+def test_slides_with_live_players_fit(live: Path, page: Page) -> None:
     found = measure_slides(page, live)
     assert [look for look in found if not look.fits] == []

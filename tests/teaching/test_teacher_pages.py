@@ -16,7 +16,7 @@ pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed"
 
 
 @pytest.mark.extended
-def test_each_exercise_has_a_page_with_its_mistakes(tmp_path: Path) -> None:
+def test_exercise_pages_list_known_mistakes(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["teach", str(tmp_path)])
     assert done.exit_code == 0, done.output
     index = (tmp_path / "index.html").read_text(encoding="utf-8")

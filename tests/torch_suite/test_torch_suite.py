@@ -158,7 +158,7 @@ def compare(suite: str, names: Sequence[str], run: Callable[[str, str], End]) ->
 
 
 @pytest.mark.parametrize("part", range(C10D_PARTS))
-def test_process_groups_behave_as_in_plain_processes(part: int) -> None:
+def test_process_groups_match_plain_processes(part: int) -> None:
     compare("c10d", list(world_sizes("c10d"))[part::C10D_PARTS], by_launch)
 
 

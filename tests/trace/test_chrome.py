@@ -49,7 +49,7 @@ def test_saves_a_run_as_chrome_trace(tmp_path: Path) -> None:
     assert names == {0: "rank 0", 1: "rank 1"}
 
 
-def test_the_name_of_a_rank_contains_its_host() -> None:
+def test_rank_name_contains_host() -> None:
     names = [
         e["args"]["name"]
         for e in chrome_trace(Trace(2, hosts=("n1", "n2")))["traceEvents"]
@@ -68,7 +68,7 @@ def test_calls_are_complete_events_in_microseconds() -> None:
 
 
 @pytest.mark.parametrize("trace", [ping_pong(3), ring(8, 5)])
-def test_an_arrow_leads_from_each_send_to_its_recv(trace: Trace) -> None:
+def test_arrows_connect_sends_to_recvs(trace: Trace) -> None:
     saved = chrome_trace(trace)
     found = flows(saved)
     assert len(found) == len(trace.messages())
@@ -100,7 +100,7 @@ def test_nothing_overlaps_on_a_row() -> None:
     assert set(labels) == set(rows)
 
 
-def test_an_unfinished_call_has_a_begin_without_an_end() -> None:
+def test_unfinished_call_has_only_begin_event() -> None:
     stuck = event(1, 0, "recv", 2, None, peer=0)
     later = event(1, 1, "all_reduce", 5, 6)
     saved = chrome_trace(trace_of_rows(2, [[event(0, 0, "barrier", 0, 1)], [stuck, later]]))
@@ -110,7 +110,7 @@ def test_an_unfinished_call_has_a_begin_without_an_end() -> None:
     assert not flows(saved)
 
 
-def test_lines_are_reported_without_a_path_of_the_machine() -> None:
+def test_line_reports_omit_machine_paths() -> None:
     place = Place("/somewhere/of/mine.py", 7, "f", "cell 5")
     saved = chrome_trace(Trace(1, (event(0, 0, "barrier", 0, 1, where=place),)))
     assert slices(saved)[0]["args"]["line"] == "cell 5, line 7"
@@ -170,7 +170,7 @@ def test_a_profile_becomes_a_trace() -> None:
         (["rank0.json"], "no `distributedInfo`"),
     ],
 )
-def test_reports_files_that_are_not_profiles_of_all_ranks(traces: Any, says: str) -> None:
+def test_rejects_incomplete_or_invalid_profiles(traces: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         profiled(traces)
 

@@ -84,12 +84,12 @@ def test_nothing_arrives_before_it_was_sent(made: tuple[Trace, Trace]) -> None:
 
 
 @given(worlds())
-def test_leaves_the_trace_of_one_host_unchanged(made: tuple[Trace, Trace]) -> None:
+def test_keeps_single_host_trace_unchanged(made: tuple[Trace, Trace]) -> None:
     alone = replace(made[1], hosts=())
     assert align_hosts(alone) is alone
 
 
-def test_moves_ends_if_no_shift_of_drifting_clocks_suits() -> None:
+def test_moves_receive_ends_for_drifting_clocks() -> None:
     """No shift suits both messages: what arrives too early arrives when it was sent."""
     row = [
         Event(0, 0, "send", "send", "world", (0, 1), peer=1, start_ns=100, end_ns=110),

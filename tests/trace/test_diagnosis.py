@@ -259,7 +259,7 @@ EXPECTED = {
 """Name -> first cause, kind, ranks to look at first, words of the summary, words of the advice."""
 
 
-def test_every_stored_world_is_one_that_can_be_recorded_again_and_is_explained() -> None:
+def test_stored_worlds_have_programs_and_explanations() -> None:
     files = {path.stem for path in FOLDER.glob("*.json")}
     assert files == EXPECTED.keys() <= PROGRAMS.keys()
 
@@ -325,13 +325,13 @@ def test_recording_removes_folders_from_every_text() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_calls_with_all_their_counterparts_are_distinguished(name: str) -> None:
+def test_distinguishes_calls_with_all_counterparts(name: str) -> None:
     """Only the world with a transfer without a wait has such a call."""
     world = stored(name)
     assert can_complete(world.states, world.trace) is (name == "isend_without_wait")
 
 
-def test_a_world_that_can_still_continue_is_recognized() -> None:
+def test_recognizes_continuable_world() -> None:
     """Only the other tag was wrong, only rank 0 was missing: with that mended the calls answer each other."""
     tags = stored("tags")
     assert can_complete(tags.states, _changed(tags.trace, tag=1))
@@ -348,21 +348,21 @@ def test_a_world_that_can_still_continue_is_recognized() -> None:
         ({"dtype": "float64"}, "sends float64"),
     ],
 )
-def test_names_messages_that_do_not_match(changes: dict[str, object], says: str) -> None:
+def test_names_mismatched_messages(changes: dict[str, object], says: str) -> None:
     trace = _changed(stored("tags").trace, tag=1)
     assert describe_mismatch(trace) == ""
     send, recv = trace
     assert says in describe_mismatch(replace(trace, events=(replace(send, **changes), recv)))
 
 
-def test_names_collectives_that_do_not_match() -> None:
+def test_names_mismatched_collectives() -> None:
     said = describe_mismatch(stored("different_shapes").trace)
     assert "rank 0 calls all_reduce of 3 float32" in said and "of 4 float32" in said
     assert "rank 1 calls broadcast" in describe_mismatch(stored("another_collective").trace)
     assert describe_mismatch(stored("two_groups_crosswise").trace) == ""
 
 
-def test_explains_a_rank_that_waits_for_itself() -> None:
+def test_explains_rank_waiting_for_itself() -> None:
     world = stored("cycle_of_receives")
     own = {state.rank: _to_itself(state.blocked) for state in world.states}
     states = [replace(state, blocked=own[state.rank], pending=()) for state in world.states]
@@ -379,7 +379,7 @@ def _changed(trace: Trace, **changes: int) -> Trace:
     return replace(trace, events=tuple(replace(event, **changes) for event in trace))
 
 
-def test_explains_ranks_that_never_meet() -> None:
+def test_explains_ranks_failing_to_meet() -> None:
     states = [
         RankState(
             rank, "running", inside="init_process_group", joins=JoinCall(rank, 2, "/tmp/meet")

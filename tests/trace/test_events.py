@@ -16,7 +16,7 @@ def calls(rank: int, *groups: tuple[str, tuple[int, ...]]) -> list[Event]:
     ]
 
 
-def test_counts_the_collectives_of_each_group_separately() -> None:
+def test_counts_collectives_separately_for_each_group() -> None:
     of_ranks = [
         calls(0, SUBGROUP, EVERYONE, SUBGROUP),
         calls(1, SUBGROUP, EVERYONE, SUBGROUP),

@@ -141,7 +141,7 @@ def failure_of(program: Program, size: int) -> RankFailure | None:
 
 
 @pytest.mark.parametrize("program", DIFFERENT, ids=lambda program: program.__name__)
-def test_the_first_calls_that_differ_are_named(program: Program) -> None:
+def test_names_first_differing_calls(program: Program) -> None:
     failure = failure_of(program, DIFFERENT[program])
     if program is parts_that_disagree:
         assert isinstance(failure, RankDied), failure
@@ -235,7 +235,7 @@ def live_ranks(size: int) -> Iterator[Callable[[str, str], tuple[RankFailure | N
         world.end()
 
 
-def test_a_call_of_an_earlier_cell_is_compared_too() -> None:
+def test_compares_call_from_earlier_cell() -> None:
     with live_ranks(2) as run:
         begins = "if rank == 0:\n    work = dist.all_reduce(torch.ones(1), async_op=True)\n"
         assert run(begins, "begins")[0] is None
@@ -247,7 +247,7 @@ def test_a_call_of_an_earlier_cell_is_compared_too() -> None:
     assert {event.where.file for event in trace if event.where} == {"continues"}
 
 
-def test_a_call_of_an_earlier_cell_may_be_answered_in_a_later_one() -> None:
+def test_later_cell_answers_earlier_call() -> None:
     with live_ranks(2) as run:
         assert (
             run(

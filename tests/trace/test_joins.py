@@ -52,5 +52,5 @@ def test_names_different_places() -> None:
         {0: JoinCall(-1, -1, HERE), 1: JoinCall(-1, -1, HERE)},
     ],
 )
-def test_accepts_numbers_that_fit(joins: dict[int, JoinCall]) -> None:
+def test_accepts_consistent_join_numbers(joins: dict[int, JoinCall]) -> None:
     assert find_join_problem(joins, 4) is None

@@ -31,7 +31,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
     made.close()
 
 
-def test_keeps_the_lines_of_each_rank_apart(logs: Logs) -> None:
+def test_separates_lines_of_each_rank(logs: Logs) -> None:
     ranks = [Log(logs.fd, rank) for rank in range(3)]
     for number in range(5):
         for rank, each in enumerate(ranks):
@@ -43,7 +43,7 @@ def test_keeps_the_lines_of_each_rank_apart(logs: Logs) -> None:
     assert [logs.read(rank) for rank in range(3)] == [[], [b"more"], []]
 
 
-def test_a_line_that_is_not_whole_is_left_for_later(logs: Logs) -> None:
+def test_defers_incomplete_line(logs: Logs) -> None:
     rank = Log(logs.fd, 0)
     rank.write(b"whole")
     rank.write(b"half a line")
@@ -54,7 +54,7 @@ def test_a_line_that_is_not_whole_is_left_for_later(logs: Logs) -> None:
     assert logs.read(0) == [b"half a line"]
 
 
-def test_counts_lines_that_do_not_fit(logs: Logs) -> None:
+def test_counts_lost_lines_of_full_log(logs: Logs) -> None:
     rank = Log(logs.fd, 2)
     line = b"x" * 99
     room = (mmap.PAGESIZE - 16) // 100
@@ -65,14 +65,14 @@ def test_counts_lines_that_do_not_fit(logs: Logs) -> None:
     assert logs.lost_count(2) == 7 and logs.lost_count(0) == logs.lost_count(1) == 0
 
 
-def test_drops_and_counts_a_line_longer_than_the_slice(logs: Logs) -> None:
+def test_drops_and_counts_oversized_line(logs: Logs) -> None:
     rank = Log(logs.fd, 1)
     rank.write(b"x" * (2 * mmap.PAGESIZE))
     rank.write(b"after")
     assert (logs.read(1), logs.lost_count(1)) == ([b"after"], 1)
 
 
-def test_a_slice_begins_again_between_two_tasks(logs: Logs) -> None:
+def test_rewinds_full_slices_between_tasks(logs: Logs) -> None:
     ranks = [Log(logs.fd, rank) for rank in range(3)]
     ranks[0].write(b"first")
     assert logs.read(0) == [b"first"]
@@ -89,7 +89,7 @@ def test_a_slice_begins_again_between_two_tasks(logs: Logs) -> None:
     assert not logs.rewind_if_full()
 
 
-def test_threads_that_write_at_once_lose_nothing() -> None:
+def test_concurrent_writers_lose_no_line() -> None:
     logs = Logs(1)
     try:
         rank = Log(logs.fd, 0)
@@ -122,7 +122,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("head", HOSTILE)
-def test_a_false_head_harms_only_its_own_rank(logs: Logs, head: bytes) -> None:
+def test_false_head_harms_only_own_rank(logs: Logs, head: bytes) -> None:
     liar, honest = Log(logs.fd, 0), Log(logs.fd, 1)
     liar.write(b"true")
     honest.write(b"true")
@@ -132,7 +132,7 @@ def test_a_false_head_harms_only_its_own_rank(logs: Logs, head: bytes) -> None:
     assert logs.read(1) == [b"true"] and logs.lost_count(1) == 0
 
 
-def test_a_head_that_moves_back_repeats_no_line(logs: Logs) -> None:
+def test_backward_log_head_repeats_no_line(logs: Logs) -> None:
     rank = Log(logs.fd, 0)
     rank.write(b"one")
     rank.write(b"two")
@@ -141,7 +141,7 @@ def test_a_head_that_moves_back_repeats_no_line(logs: Logs) -> None:
     assert logs.read(0) == []
 
 
-def test_a_rank_can_neither_cut_the_memory_nor_let_it_grow() -> None:
+def test_rank_cannot_resize_log_memory() -> None:
     if not hasattr(os, "memfd_create"):
         pytest.skip("seals are Linux's")
     logs = Logs(2)
@@ -178,7 +178,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("line", NONSENSE)
-def test_drops_a_line_that_is_not_a_record(line: bytes) -> None:
+def test_drops_invalid_record_line(line: bytes) -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [
         b'["site", 9, "send", "isend", ["f", 3, "g"]]',
@@ -192,7 +192,7 @@ def test_drops_a_line_that_is_not_a_record(line: bytes) -> None:
     assert not collector.unfinished_calls(0) and collector.blocking_call(0) is None
 
 
-def test_stops_reading_a_flood_of_invalid_lines() -> None:
+def test_stops_reading_flood_of_invalid_lines() -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [b'["site", 9, "send", "isend", null]', b'["call", 0, 9, "pg", 10, 4, "", [], {}]']
     collector.feed(0, [b"[1"] * 200_001)
@@ -216,7 +216,7 @@ LATER = [
 
 
 @pytest.mark.parametrize("line", LATER)
-def test_an_invalid_call_loses_only_its_own_event(line: bytes) -> None:
+def test_invalid_call_loses_only_own_event(line: bytes) -> None:
     collector = Collector(1, lambda file, at, function: Place(file, at, function))
     collector.feed(0, [b'["site", 9, "send", "isend", null]', line])
     collector.feed(0, [b'["call", 2, 9, "pg", 10, 4, "float32", [[1]], {}]'])
@@ -229,7 +229,7 @@ def test_an_invalid_call_loses_only_its_own_event(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
-def test_keeps_the_records_of_a_rank_that_a_signal_ended(number: signal.Signals) -> None:
+def test_keeps_records_of_killed_rank(number: signal.Signals) -> None:
     def talk(rank: int, n: int) -> None:
         for _ in range(3):
             dist.all_reduce(torch.ones(2))
@@ -243,7 +243,7 @@ def test_keeps_the_records_of_a_rank_that_a_signal_ended(number: signal.Signals)
     assert len(reduced) == 3 and all(event.end_ns for event in reduced)
 
 
-def test_the_call_in_which_a_rank_was_killed_is_known() -> None:
+def test_identifies_unfinished_call_of_killed_rank() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
@@ -254,7 +254,7 @@ def test_the_call_in_which_a_rank_was_killed_is_known() -> None:
     assert (recv.op, recv.end_ns) == ("recv", None)
 
 
-def test_threads_of_a_rank_record_at_once() -> None:
+def test_rank_threads_record_simultaneously() -> None:
     def talk(rank: int, n: int) -> None:
         from helpers.ranks.rank_context import span
 
@@ -276,7 +276,7 @@ def test_threads_of_a_rank_record_at_once() -> None:
     assert all(event.end_ns is not None for event in trace)
 
 
-def test_a_process_that_a_rank_forks_records_nothing() -> None:
+def test_forked_child_records_nothing() -> None:
     def talk(rank: int, n: int) -> None:
         from helpers.ranks.rank_context import span
 

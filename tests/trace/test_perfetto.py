@@ -68,7 +68,7 @@ def _is_served(port: int) -> bool:
 
 
 @pytest.mark.soak
-def test_perfetto_reads_each_rank_each_call_and_each_arrow(address: str) -> None:
+def test_perfetto_reads_ranks_calls_and_arrows(address: str) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")

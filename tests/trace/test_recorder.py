@@ -40,14 +40,14 @@ def busy_cores(count: int = 2) -> Iterator[None]:
             worker.wait(5)
 
 
-def test_every_op_of_torch_that_takes_a_process_group_is_recorded() -> None:
+def test_records_every_torch_process_group_op() -> None:
     schemas = [s for s in torch._C._jit_get_all_schemas() if s.name.startswith("c10d::")]
     of_groups = [s for s in schemas if any("ProcessGroup" in str(a.type) for a in s.arguments)]
     assert {s.name.removeprefix("c10d::") for s in of_groups} == set(OPS)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_records_every_way_to_communicate_on_every_rank(way: str) -> None:
+def test_records_every_communication_method(way: str) -> None:
     program, ops = WAYS[way]
     run = launch(program, 2, timeout=60)
     assert ops <= {event.op for event in run.trace}, [e.op for e in run.trace]
@@ -64,14 +64,14 @@ def test_records_every_way_to_communicate_on_every_rank(way: str) -> None:
     assert not plain.trace
 
 
-def test_a_functional_reduce_scatter_runs_while_it_is_recorded() -> None:
+def test_records_functional_reduce_scatter() -> None:
     run = launch(reduce_scattered, 2, timeout=60)
     assert run.values == [[0.0, 2.0], [4.0, 6.0]]
     assert [event.op for event in run.trace] == ["reduce_scatter"] * 2
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_recording_never_hangs_a_run_under_load(way: str) -> None:
+def test_recording_under_load_never_hangs(way: str) -> None:
     with busy_cores():
         for _ in range(RUNS):
             launch(WAYS[way][0], 2, timeout=60)
@@ -80,7 +80,7 @@ def test_recording_never_hangs_a_run_under_load(way: str) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", WAYS)
-def test_recording_never_hangs_in_200_runs_under_load(way: str) -> None:
+def test_200_recordings_under_load_never_hang(way: str) -> None:
     started = time.monotonic()
     with busy_cores():
         for _ in range(20 * RUNS):
@@ -88,7 +88,7 @@ def test_recording_never_hangs_in_200_runs_under_load(way: str) -> None:
     print(f"\n{way}: {20 * RUNS} runs under load, {time.monotonic() - started:.0f} s, no hang")
 
 
-def test_a_call_ends_when_its_work_completes_not_when_issued() -> None:
+def test_call_ends_upon_work_completion() -> None:
     def overlap(rank: int, world_size: int) -> None:
         x = torch.ones(4)
         if rank == 1:
@@ -106,7 +106,7 @@ def test_a_call_ends_when_its_work_completes_not_when_issued() -> None:
     assert reduce.end_ns - reduce.start_ns > 150_000_000, "rank 1 came 0.3 s later"
 
 
-def test_an_event_has_peer_tag_group_and_bytes() -> None:
+def test_events_record_peer_tag_and_group() -> None:
     def talk(rank: int, world_size: int) -> None:
         group = dist.new_group([0, 2])
         if rank == 2:
@@ -132,7 +132,7 @@ def test_an_event_has_peer_tag_group_and_bytes() -> None:
     assert (message.src, message.dst, message.recv) == (2, 0, recv)
 
 
-def test_object_collectives_keep_the_name_that_the_learner_wrote() -> None:
+def test_object_collectives_keep_public_name() -> None:
     def talk(rank: int, world_size: int) -> list[object]:
         out: list[object] = [None] * world_size
         dist.all_gather_object(out, {"rank": rank})
@@ -144,7 +144,7 @@ def test_object_collectives_keep_the_name_that_the_learner_wrote() -> None:
     assert {event.op for event in run.trace} == {"all_gather"}
 
 
-def test_a_very_long_trace_is_cut_and_says_so() -> None:
+def test_truncates_and_counts_very_long_trace() -> None:
     def chatter(rank: int, world_size: int) -> None:
         for _ in range(60_000):
             with span("s"):
@@ -154,7 +154,7 @@ def test_a_very_long_trace_is_cut_and_says_so() -> None:
     assert run.trace.dropped > 0 and len(run.trace) <= 50_000
 
 
-def test_loses_no_event_while_others_are_in_flight() -> None:
+def test_loses_no_event_under_heavy_recording() -> None:
     def many(rank: int, world_size: int) -> None:
         for _ in range(20_000):
             with span("work"):
@@ -166,7 +166,7 @@ def test_loses_no_event_while_others_are_in_flight() -> None:
         assert all(event.end_ns is not None for event in trace)
 
 
-def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
+def test_live_tasks_have_separate_event_limits() -> None:
     server = connect()
     server.wait_until_ready()
     world = World(server, Options(1).resolve(), Caller())
@@ -186,7 +186,7 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
         world.end()
 
 
-def test_a_forked_process_may_enter_a_span_that_another_thread_is_in() -> None:
+def test_forked_child_enters_span_of_thread() -> None:
     def fork_often(rank: int, world_size: int) -> int:
         over = threading.Event()
 
@@ -226,7 +226,7 @@ def _meets(rank: int, world_size: int) -> None:
         work.wait()
 
 
-def test_memory_of_tensors_is_recorded_in_watched_runs() -> None:
+def test_watched_runs_record_tensor_values() -> None:
     run = run_on_ranks(_meets, Options(2, record_values=True))
     seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}
     assert seen[0, "all_reduce"] == ("[1]", "[3]") and seen[1, "all_reduce"] == ("[2]", "[3]")

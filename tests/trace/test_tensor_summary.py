@@ -30,7 +30,7 @@ def test_summarizes_values_of_all_dtypes(tensor: torch.Tensor, text: str) -> Non
     assert summarize([tensor]) == text
 
 
-def test_a_large_tensor_has_its_first_numbers_and_a_digest() -> None:
+def test_large_tensor_summary_includes_digest() -> None:
     one, other = torch.zeros(1000), torch.zeros(1000)
     assert summarize([one]) == summarize([other])
     other[500] = 1

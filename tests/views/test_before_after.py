@@ -28,7 +28,7 @@ def colors(run: Run) -> list[str]:
     return [str(frame.get_edgecolor()) for frame in frames]
 
 
-def test_the_text_says_what_each_rank_had_and_has() -> None:
+def test_text_lists_values_before_and_after() -> None:
     run = run_of((t(0, 1), t(4, 6)), (t(4, 5), t(4, 6)))
     assert before_after(run, title="x").text == (
         "before → after\nrank 0: [0 1] → [4 6]\nrank 1: [4 5] → [4 6]"
@@ -46,14 +46,14 @@ def test_draws_lists_matrices_numbers_and_none() -> None:
     ]
 
 
-def test_a_number_wears_the_color_of_the_rank_that_had_it() -> None:
+def test_colors_numbers_by_original_rank() -> None:
     broadcast = run_of((t(1, 2), t(3, 4)), (t(3, 4), t(3, 4)))
     assert len(set(colors(broadcast))) == 1
     gathered = run_of((t(1, 2), t(1, 2, 3)), (t(3), None))
     assert len(set(colors(gathered))) == 2
 
 
-def test_a_new_or_ambiguous_number_has_no_color_of_a_rank() -> None:
+def test_new_or_ambiguous_numbers_lack_color() -> None:
     run = run_of((t(1), t(9)), (t(2), t(5)), (t(5), t(5)), (t(5), t(1)))
     nine, other_five, own_five, _ = colors(run)
     assert nine == other_five != own_five
@@ -61,12 +61,12 @@ def test_a_new_or_ambiguous_number_has_no_color_of_a_rank() -> None:
     assert bold == ["bold", "bold", "normal", "normal"]
 
 
-def test_hatches_tell_the_ranks_apart_without_color() -> None:
+def test_hatches_distinguish_ranks_without_color() -> None:
     left, _ = before_after(run_of(*[(t(r), t(r)) for r in range(6)])).figure.axes
     assert len({patch.get_hatch() for patch in left.patches} - {None}) == 6
 
 
-def test_large_tensors_and_worlds_are_cut_and_say_so() -> None:
+def test_truncates_large_tensors_and_worlds() -> None:
     run = run_of(*[(torch.arange(100), torch.zeros(50, 3))] * 20)
     text = before_after(run).text
     assert text.count("…") == 12 * 2 + 1 and text.endswith("… and 8 more ranks")
@@ -79,12 +79,12 @@ def test_empty_tensors_have_no_cells() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, t(1, 2), (t(1),), [t(1), t(2), t(3)]])
-def test_anything_but_a_pair_is_refused_with_what_to_write(value: Any) -> None:
+def test_rejects_values_other_than_pairs(value: Any) -> None:
     with pytest.raises(ValueError, match=r"rank 1 returned .* \(before, after\)"):
         before_after(run_of((1, 2), value))
 
 
-def test_a_ranks_text_cannot_break_the_picture() -> None:
+def test_rank_text_cannot_break_picture() -> None:
     odd = run_of(("$x$ \x1b[31m red", float("nan")), ([None, "b" * 99], complex(1, 2)))
     assert before_after(odd)._repr_png_().startswith(b"\x89PNG")
     assert "\x1b" not in before_after(odd).text

@@ -51,7 +51,7 @@ def run_on(hosts: tuple[str, ...], output: tuple[str, ...] = ("",) * 4) -> Run:
     return replace(run_of(output), trace=replace(two_levels(), hosts=hosts))
 
 
-def test_the_words_count_what_is_between_hosts() -> None:
+def test_host_lines_count_inter_host_traffic() -> None:
     assert host_lines(two_levels()) == [
         WHERE,
         "between hosts: 1 of 2 messages, 2 of 4 collectives",
@@ -63,7 +63,7 @@ def test_the_words_count_what_is_between_hosts() -> None:
     assert host_lines(replace(two_levels(), hosts=())) == []
 
 
-def test_a_timeline_has_lanes_by_host_and_shows_what_is_between_them() -> None:
+def test_timeline_groups_lanes_by_host() -> None:
     picture = timeline(two_levels())
     assert WHERE in picture.text
     drawing, alone = picture.figure, timeline(replace(two_levels(), hosts=())).figure
@@ -95,12 +95,12 @@ def test_traffic_counts_bytes_between_hosts() -> None:
     assert [t.get_text() for t in pairs.get_yticklabels()] == ["n1  0", "1", "n2  2", "3"]
 
 
-def test_a_ledger_tells_what_of_a_phase_is_between_hosts() -> None:
+def test_ledger_reports_phase_bytes_between_hosts() -> None:
     picture = traffic_ledger({"two levels": run_on(HOSTS)}, phases=("backward",))
     assert "2 all_reduces, 1 send: 900 B, 400 B of it between hosts" in picture.text
 
 
-def test_a_grid_has_a_row_for_each_host() -> None:
+def test_grid_has_row_for_each_host() -> None:
     assert rank_grid(run_on(HOSTS)).text.startswith("4 ranks in 2 x 2, a row for each host: n1, n2")
     odd = rank_grid(run_on(("n1", "n1", "n1", "n2"))).text
     assert "host" not in odd, "hosts of different sizes are not rows"
@@ -146,7 +146,7 @@ def test_lanes_are_under_their_host() -> None:
 
 
 @pytest.mark.parametrize("name", ["<b>x</b>", "n" * 500, "a\nb\x1b[31m"])
-def test_a_strange_name_of_a_host_breaks_nothing(name: str) -> None:
+def test_odd_host_names_break_no_view(name: str) -> None:
     run = run_on((name, name, "n2", "n2"), ("a\n",) * 4)
     assert "<b>x" not in lanes_html(run)
     assert len(lanes_text(run).splitlines()) == 6

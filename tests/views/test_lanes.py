@@ -23,19 +23,19 @@ def failed() -> Run:
     return run_of(["a\n", "b\n"], failure=RankFailed(error, (after,)))
 
 
-def test_text_gives_what_each_rank_printed_and_returned() -> None:
+def test_text_lists_prints_and_return_values() -> None:
     run = run_of(["hello\n\nthere\n", "", "hi"], [3, None, None])
     assert lanes_text(run) == (
         "rank 0 | hello\nrank 0 |\nrank 0 | there\nrank 0 → 3\nrank 1 → None\nrank 2 | hi"
     )
 
 
-def test_text_of_a_silent_run_is_one_line() -> None:
+def test_silent_run_text_is_one_line() -> None:
     assert lanes_text(run_of([""] * 4)) == "4 ranks: nothing printed, nothing returned"
     assert "4 ranks: nothing printed" in lanes_html(run_of([""] * 4))
 
 
-def test_text_of_a_deadlock_lists_the_waits() -> None:
+def test_text_of_deadlock_lists_waits() -> None:
     assert lanes_text(deadlocked()) == (
         "rank 0 | before\n"
         "Deadlock: both receive first\n"
@@ -45,7 +45,7 @@ def test_text_of_a_deadlock_lists_the_waits() -> None:
     )
 
 
-def test_text_of_a_failed_rank_gives_the_root_cause() -> None:
+def test_text_of_failure_names_root_cause() -> None:
     assert lanes_text(failed()) == (
         "rank 0 | a\n"
         "rank 1 | b\n"
@@ -55,13 +55,13 @@ def test_text_of_a_failed_rank_gives_the_root_cause() -> None:
     )
 
 
-def test_ranks_are_aligned_from_ten_on_and_notes_come_last() -> None:
+def test_text_aligns_ranks_and_appends_notes() -> None:
     lines = lanes_text(run_of(["x"] * 11, notes=("a new server was started",))).splitlines()
     assert lines[0] == "rank  0 | x"
     assert lines[10:] == ["rank 10 | x", "note: a new server was started"]
 
 
-def test_the_run_itself_does_not_enter_the_text() -> None:
+def test_lanes_omit_run_duration() -> None:
     run = run_of(["x", "y"], seconds=1.25)
     assert "1.25" not in lanes_text(run) + lanes_html(run)
 
@@ -97,7 +97,7 @@ def read(html: str) -> _Reader:
     return reader
 
 
-def test_html_escapes_all_that_comes_from_ranks() -> None:
+def test_html_escapes_rank_content() -> None:
     evil = "</pre><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
     error = RankError(0, evil, evil)
     after = RankError(1, evil, evil)
@@ -114,14 +114,14 @@ def test_html_escapes_all_that_comes_from_ranks() -> None:
         assert "\x1b" not in html
 
 
-def test_html_needs_no_theme_variable_and_no_style_sheet() -> None:
+def test_html_needs_no_theme_or_stylesheet() -> None:
     # JupyterLab strips both from the stored output of a notebook that it does not trust.
     for run in (deadlocked(), failed(), run_of(["x", "y"], [1, 2])):
         html = lanes_html(run)
         assert "var(" not in html and "<style" not in html and "class=" not in html
 
 
-def test_html_marks_the_failing_rank_by_a_word() -> None:
+def test_html_labels_failing_ranks_in_words() -> None:
     assert "failed" in read(lanes_html(failed())).text
     died = run_of(["", ""], failure=RankDied(1, "SIGSEGV", -11, "Look at C code."))
     assert "died" in read(lanes_html(died)).text
@@ -129,7 +129,7 @@ def test_html_marks_the_failing_rank_by_a_word() -> None:
     assert read(lanes_html(deadlocked((1,)))).text.count("look here first") == 1
 
 
-def test_html_says_why_first_and_then_shows_each_rank_once() -> None:
+def test_html_shows_cause_before_ranks() -> None:
     text = read(lanes_html(deadlocked())).text
     assert text.index("both receive first") < text.index("rank 0\n") < text.index("rank 1\n")
     assert text.count("recv from rank 1 at cell 5, line 3") == 1
@@ -137,19 +137,19 @@ def test_html_says_why_first_and_then_shows_each_rank_once() -> None:
     assert "timed out after 3 s" in read(lanes_html(timed_out)).text
 
 
-def test_html_says_returned_none_only_if_it_is_known() -> None:
+def test_html_shows_only_known_none_results() -> None:
     assert read(lanes_html(run_of(["x", ""], [None, 1]))).text.count("returned None") == 1
     assert "returned None" not in lanes_html(failed())
 
 
-def test_long_output_scrolls_inside_its_lane_and_is_capped() -> None:
+def test_long_output_scrolls_and_is_capped() -> None:
     html = lanes_html(run_of(["line\n" * 100_000] * 16))
     assert len(html) < 200_000
     assert "99,800 lines not shown" in html
     assert any("max-height" in s and "overflow: auto" in s for s in read(html).styles)
 
 
-def test_a_long_failure_is_shown_down_to_its_last_line() -> None:
+def test_long_failure_shows_last_line() -> None:
     text = "\n".join(f"line {n}" for n in range(40))
     page = read(lanes_html(run_of([""], failure=RankFailed(RankError(0, "ValueError", text)))))
     assert "line 39" in page.text
@@ -157,7 +157,7 @@ def test_a_long_failure_is_shown_down_to_its_last_line() -> None:
 
 
 @pytest.mark.parametrize("world_size", [2, 16])
-def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: int) -> None:
+def test_live_view_shows_output_and_activity(world_size: int) -> None:
     output = ["\n".join(f"step {n}" for n in range(50))] * world_size
     text = read(
         lanes_live_html(RunningRanks(["running"] * world_size, output, receive_first(), 12.4))
@@ -168,13 +168,13 @@ def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: i
     assert len(re.findall(r"^rank \d+$", text, re.MULTILINE)) == world_size
 
 
-def test_draws_lanes_for_ranks_without_output_or_value() -> None:
+def test_draws_ranks_without_output_or_value() -> None:
     run = Run(3, [1], ["only one"], run_of([""]).trace)
     assert lanes_text(run) == "rank 0 | only one\nrank 0 → 1\nrank 1 → None\nrank 2 → None"
     assert "rank 2" in lanes_live_html(RunningRanks(["running"] * 3, [], (), 0.0))
 
 
-def test_a_running_launch_tells_who_is_done_and_who_has_failed() -> None:
+def test_live_view_shows_rank_states() -> None:
     html = lanes_live_html(RunningRanks(["returned", "failed", "running"], ["", "", "x"], (), 3.0))
     text = read(html).text
     assert "3 ranks running for 3 s, 1 done" in text

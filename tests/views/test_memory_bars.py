@@ -13,7 +13,7 @@ HELD = {
 PREDICTED = {"whole": [1200, 1200], "sharded": [800, 800]}
 
 
-def test_each_rank_has_a_stacked_bar_from_top_to_bottom() -> None:
+def test_stacks_bars_in_rank_order() -> None:
     (axes,) = memory_bars(HELD).figure.axes
     assert [bar.get_width() for bar in axes.patches] == [400] * 4 + [800, 800, 410, 390]
     assert [bar.get_x() for bar in axes.patches] == [0] * 4 + [400] * 4
@@ -23,7 +23,7 @@ def test_each_rank_has_a_stacked_bar_from_top_to_bottom() -> None:
     assert bottom > top
 
 
-def test_draws_the_expected_size_as_a_line_across_the_bar() -> None:
+def test_draws_predicted_size_as_line() -> None:
     (axes,) = memory_bars(HELD, predicted=PREDICTED).figure.axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[1200] * 2] * 2 + [[800] * 2] * 2
     assert [text.get_text() for text in axes.texts] == ["1.2 kB", "1.2 kB", "810 B", "790 B"]
@@ -40,7 +40,7 @@ def test_the_text_gives_every_number() -> None:
     ]
 
 
-def test_a_part_that_only_some_have_keeps_its_look_and_place() -> None:
+def test_partly_missing_parts_keep_their_place() -> None:
     (axes,) = memory_bars({"a": [{"x": 1}], "b": [{"x": 1, "y": 2}]}, title="parts").figure.axes
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
         (0, 1),
@@ -51,6 +51,6 @@ def test_a_part_that_only_some_have_keeps_its_look_and_place() -> None:
 
 
 @pytest.mark.parametrize("held", [{}, {"a": []}, {"a": [{str(n): 1 for n in range(6)}]}])
-def test_nothing_or_too_much_to_draw_is_said(held: dict[str, list[dict[str, int]]]) -> None:
+def test_rejects_empty_or_excessive_parts(held: dict[str, list[dict[str, int]]]) -> None:
     with pytest.raises(ValueError, match="kinds of parts"):
         memory_bars(held)

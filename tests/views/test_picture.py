@@ -18,7 +18,7 @@ from helpers.views.traffic import traffic
 from tests.views.builders import event, ping_pong, trace_of_rows
 
 
-def test_importing_the_views_does_not_import_matplotlib_or_torch() -> None:
+def test_importing_views_avoids_matplotlib_and_torch() -> None:
     code = (
         "import sys, helpers.views.lanes, helpers.views.timeline, helpers.views.traffic, "
         "helpers.views.wait_graph; print({'matplotlib', 'torch', 'numpy'} & set(sys.modules))"
@@ -30,7 +30,7 @@ def test_importing_the_views_does_not_import_matplotlib_or_torch() -> None:
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_a_picture_is_saved_by_its_ending(tmp_path: Path, ending: str) -> None:
+def test_file_extension_selects_picture_format(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"out.{ending}"
     timeline(ping_pong()).save(path)
     start = {"png": b"\x89PNG", "svg": b"<svg"}[ending]
@@ -50,19 +50,19 @@ def test_pyplot_never_hears_of_a_picture() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_label_that_the_font_lacks_is_drawn_without_a_warning() -> None:
+def test_draws_missing_glyphs_without_warning() -> None:
     row = [event(0, 0, "span", 0, 9, call="計算 🚀")]
     assert timeline(trace_of_rows(2, [row]))._repr_png_()
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_fit_to_times_of_a_busy_machine_is_drawn_without_a_warning() -> None:
+def test_draws_negative_fit_without_warning() -> None:
     negative = [(-1.0, -1e-4), (-4.0, -2e-4)]
     assert curves({"fit": negative}, x="n [bytes]", y="time [s]", log="xy")._repr_png_()
 
 
 @pytest.mark.parametrize("width", [4.35, 5.3, 6.0, 7.35, 8.21])
-def test_the_points_are_those_that_matplotlib_would_save(width: float) -> None:
+def test_png_pixels_match_matplotlib_output(width: float) -> None:
     figure = new_figure(width, 2.3)
     figure.subplots().plot([0, 2, 1])
     picture = Picture(figure, "")
@@ -77,7 +77,7 @@ def test_the_points_are_those_that_matplotlib_would_save(width: float) -> None:
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-def test_a_reader_sees_twice_the_points_in_the_room_of_what_is_stored(
+def test_live_page_doubles_picture_resolution(
     is_live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("helpers.views.picture.widgets_can_live", lambda: is_live)

@@ -33,7 +33,7 @@ def test_cleaned_text_can_be_encoded() -> None:
     clean("".join(map(chr, range(0x110000)))).encode()
 
 
-def test_the_middle_of_long_output_is_left_out() -> None:
+def test_omits_middle_of_long_output() -> None:
     lines = split_lines("\n".join(map(str, range(1000))), max_lines=10)
     assert lines == (
         "0",
@@ -71,11 +71,11 @@ def test_clips_texts_and_writes_plurals() -> None:
         (10**40, "huge"),
     ],
 )
-def test_writes_numbers_of_bytes_in_at_most_six_characters(nbytes: int, shown: str) -> None:
+def test_short_byte_counts_fit_six_characters(nbytes: int, shown: str) -> None:
     assert short_bytes(nbytes) == shown
 
 
-def test_small_tensors_are_shown_whole_and_large_ones_cut() -> None:
+def test_truncates_only_large_tensors() -> None:
     torch = pytest.importorskip("torch")
     assert short_value(torch.tensor([1.0, 2.0])) == "tensor([1., 2.])"
     assert short_value(torch.arange(6).reshape(2, 3)) == "tensor([[0, 1, 2], [3, 4, 5]])"
@@ -88,7 +88,7 @@ def test_small_tensors_are_shown_whole_and_large_ones_cut() -> None:
     assert short_value({"a": torch.zeros(1000)}).startswith("{'a': tensor([0.")
 
 
-def test_values_are_cut_and_hold_no_addresses() -> None:
+def test_truncates_values_and_omits_addresses() -> None:
     assert short_value(None) == "None"
     assert short_value(list(range(100))).endswith("18, 19, …]")
     assert len(short_value("x" * 10**6)) <= 400
@@ -96,7 +96,7 @@ def test_values_are_cut_and_hold_no_addresses() -> None:
     assert short_value({"b", "a", "c"}) == "{'a', 'b', 'c'}"
 
 
-def test_a_repr_that_raises_is_named() -> None:
+def test_broken_repr_shows_type_name() -> None:
     class Broken:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -108,7 +108,7 @@ def test_a_repr_that_raises_is_named() -> None:
     assert "Tensor" in short_value(Tensor())
 
 
-def test_a_log_head_within_a_message_loses_its_time_as_well() -> None:
+def test_log_prefix_inside_message_loses_time() -> None:
     said = (
         "RuntimeError: [rank0]:[F1121 16:18:18.226 ProcessGroupGloo.cpp:1537] Check failed: 8 vs 4"
     )
@@ -119,7 +119,7 @@ def test_a_log_head_within_a_message_loses_its_time_as_well() -> None:
     "line",
     ["::stop-commands::x", "  ::error::x", "##vso[task.x]", "##teamcity[x]", "section_end:1:x"],
 )
-def test_lines_of_a_log_are_not_commands(line: str) -> None:
+def test_disarms_ci_commands_in_log_lines(line: str) -> None:
     for text in (line, f"rank 0 printed\n{line}\nand more"):
         assert f"| {line}".replace("##[", "## [") in for_log(text)
     assert "##[" not in for_log("rank 0 printed ##[error]x")

@@ -52,7 +52,7 @@ def labels(data: dict[str, Any]) -> list[str]:
     return [data["texts"][number] for number in data["bars"]["label"]]
 
 
-def test_bars_come_in_the_order_of_their_starts_with_what_each_call_was() -> None:
+def test_bars_follow_start_order_with_labels() -> None:
     data = played(ping_pong())
     assert labels(data) == ["send→1", "recv←0", "recv←1", "send→0", "all_reduce", "all_reduce"]
     assert data["bars"]["rank"] == [0, 1, 0, 1, 0, 1]
@@ -62,7 +62,7 @@ def test_bars_come_in_the_order_of_their_starts_with_what_each_call_was() -> Non
     assert data["ranks"] == 2 and data["ending"] is None
 
 
-def test_a_message_flies_from_the_step_of_its_send_to_that_of_its_receive() -> None:
+def test_messages_fly_from_send_to_receive() -> None:
     data = played(ping_pong())
     steps = [(what, labels(data)[bar]) for _, what, bar in data["steps"]]
     assert [(steps[a], steps[b]) for a, b, _, _ in data["flights"]] == [
@@ -73,13 +73,13 @@ def test_a_message_flies_from_the_step_of_its_send_to_that_of_its_receive() -> N
     assert down_from < down_to and up_from > up_to
 
 
-def test_an_unreceived_message_and_an_unfinished_call_are_reported() -> None:
+def test_plays_unreceived_messages_and_unfinished_calls() -> None:
     data = played(trace_of_rows(2, [[event(0, 0, "send", 0, None, peer=1)]]))
     assert [flight[:2] for flight in data["flights"]] == [[0, -1]]
     assert data["bars"]["end"] == [1] and len(data["steps"]) == 1
 
 
-def test_each_line_of_code_is_sent_once() -> None:
+def test_stores_each_code_line_once() -> None:
     where = place(3)
     row = [event(0, n, "send", n, n + 1, peer=1, where=where) for n in range(5)]
     data = played(trace_of_rows(2, [row, []]))
@@ -87,19 +87,19 @@ def test_each_line_of_code_is_sent_once() -> None:
     assert data["bars"]["place"] == [0] * 5
 
 
-def test_contents_of_tensors_are_shown_before_and_after() -> None:
+def test_shows_tensor_contents_before_and_after() -> None:
     data = played(trace_of_rows(1, [[event(0, 0, "all_reduce", 0, 1, before="[1]", after="[3]")]]))
     assert data["texts"][data["bars"]["before"][0]] == "[1]"
     assert data["texts"][data["bars"]["after"][0]] == "[3]"
 
 
-def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
+def test_deadlock_ends_with_wait_graph() -> None:
     data = played(stuck())
     assert data["failure"] == "Deadlock: A cycle."
     assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in data["ending"]["graph"]
 
 
-def test_the_end_of_each_rank_is_shown_as_in_its_lane() -> None:
+def test_ending_matches_text_of_rank_lanes() -> None:
     left = [
         CallWait(0, event(0, 0, "recv", 0, None, peer=1), (1,)),
         OtherWait(1, "has returned"),
@@ -113,7 +113,7 @@ def test_the_end_of_each_rank_is_shown_as_in_its_lane() -> None:
     }
 
 
-def test_ranks_that_waited_when_another_failed_are_shown() -> None:
+def test_failure_ending_shows_waiting_ranks() -> None:
     failure = RankFailed(RankError(0, "KeyError", "missing"))
     pending = replace(event(2, 0, "isend", 0, None, peer=1), wait_ns=None)
     rows = [[], [event(1, 0, "all_reduce", 0, None)], [pending]]
@@ -121,7 +121,7 @@ def test_ranks_that_waited_when_another_failed_are_shown() -> None:
     assert endings(run) == {0: "raised KeyError", 1: "was in all_reduce"}
 
 
-def test_the_lanes_of_a_deadlock_tell_it_once_and_then_draw_who_waits() -> None:
+def test_deadlock_lanes_show_message_once() -> None:
     html = lanes_html(stuck())
     told, page = html.split("<script", 1)
     data = json.loads(unpacked(page)[1])
@@ -136,7 +136,7 @@ def test_the_lanes_of_a_deadlock_tell_it_once_and_then_draw_who_waits() -> None:
     assert player_html(run_of([""])) == player_html(None) == "", "nothing to play"
 
 
-def test_a_player_starts_by_itself_only_if_it_is_asked_to_and_new() -> None:
+def test_player_autostarts_only_on_request() -> None:
     run = replace(run_of(["", ""]), trace=ping_pong())
     still, moving = (json.loads(unpacked(player_html(run, at_once=x))[1]) for x in (False, True))
     assert still["made"] == played(run)["made"] == 0.0
@@ -149,14 +149,14 @@ def test_has_no_player_outside_live_pages(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.extended
-def test_the_earliest_calls_are_played_and_the_others_counted() -> None:
+def test_plays_earliest_calls_and_counts_rest() -> None:
     row = [event(0, n, "barrier", n, n + 1) for n in range(MAX_PLAYED + 7)]
     data = played(trace_of_rows(1, [row]))
     assert len(data["bars"]["rank"]) == MAX_PLAYED and data["left_out"] == 7
     assert data["drawing"].startswith("<svg") and not played(ping_pong())["drawing"]
 
 
-def test_words_of_a_rank_cannot_end_the_script() -> None:
+def test_rank_text_cannot_end_script() -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     failing = event(0, 0, "send", 0, 1, peer=1, error=evil, call=evil[:20], before=evil)
     trace = trace_of_rows(2, [[failing]])
@@ -169,7 +169,7 @@ def test_words_of_a_rank_cannot_end_the_script() -> None:
     assert "<img" not in svg and "&lt;img" in svg
 
 
-def test_a_picture_plays_only_where_a_page_is_live(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_plays_only_on_live_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = timeline(ping_pong())
     bundle = picture._repr_mimebundle_()
     assert isinstance(bundle, dict) and bundle["text/html"].count("<img ") == 1

@@ -22,7 +22,7 @@ def in_rows_and_columns() -> Trace:
     return trace_of_rows(6, rows)
 
 
-def test_groups_that_share_a_rank_stand_in_different_panels() -> None:
+def test_overlapping_groups_use_different_panels() -> None:
     assert panels_of([(0, 1), (0, 2), (2, 3), (1, 3)]) == (((0, 1), (2, 3)), ((0, 2), (1, 3)))
 
 
@@ -37,19 +37,19 @@ def test_draws_ranks_row_by_row(what: Trace | list[list[int]]) -> None:
     assert columns[6:10] == ["3", "A · 1", "4", "B · 1"]
 
 
-def test_a_rank_without_a_group_is_distinguished_without_color() -> None:
+def test_distinguishes_ungrouped_ranks_without_color() -> None:
     (axes,) = rank_grid([[1, 3]], cols=4).figure.axes
     assert [t.get_text() for t in axes.texts][1::2] == ["no group", "A · 0", "no group", "A · 1"]
     frames = [patch for patch in axes.patches if patch.get_hatch() is None]
     assert [frame.get_linestyle() for frame in frames] == [":", "-", ":", "-"]
 
 
-def test_groups_of_one_panel_differ_in_their_hatch() -> None:
+def test_groups_of_panel_have_different_hatches() -> None:
     (axes,) = rank_grid([[0], [1], [2]]).figure.axes
     assert len({patch.get_hatch() for patch in axes.patches} - {None}) == 3
 
 
-def test_a_run_in_one_group_or_without_calls_is_one_row() -> None:
+def test_run_without_subgroups_makes_one_row() -> None:
     assert rank_grid(ping_pong()).text == "2 ranks in 1 x 2\ngroups: A 0 1"
     assert rank_grid(Trace(3)).text == "3 ranks in 1 x 3\ngroups: none"
 
@@ -64,7 +64,7 @@ def two_by_two() -> Run:
     )
 
 
-def test_a_mesh_has_a_panel_for_each_dimension_and_a_row_for_each_host() -> None:
+def test_mesh_has_dimension_panels_and_rows() -> None:
     picture = mesh_groups(two_by_two(), per_host=2, title="a mesh")
     assert picture.text.splitlines() == [
         "groups of each dimension, 2 ranks on a host:",
@@ -78,12 +78,12 @@ def test_a_mesh_has_a_panel_for_each_dimension_and_a_row_for_each_host() -> None
     assert [text.get_text() for text in dp.texts][1::2] == ["A · 0", "B · 0", "A · 1", "B · 1"]
 
 
-def test_a_last_host_may_have_fewer_ranks_and_a_group_one() -> None:
+def test_accepts_partial_host_and_single_groups() -> None:
     run = run_of({"tp": [0]}, {"tp": [1]}, {"tp": [2]})
     assert mesh_groups(run, per_host=2).text.endswith("tp: A 0 | B 1 | C 2; 0 of 3 cross hosts")
 
 
-def test_ranks_may_stand_in_a_tuple_with_other_things() -> None:
+def test_finds_ranks_inside_larger_tuples() -> None:
     run = run_of(*({"tp": (r, [0, 1], 1, torch.ones(2))} for r in range(2)))
     assert lines_of(run) == {"tp": ((0, 1),)}
 

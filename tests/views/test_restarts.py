@@ -28,7 +28,7 @@ def killed_and_resumed() -> TorchrunRun:
     )
 
 
-def test_the_timeline_has_a_bar_for_each_worker_and_a_cross_where_one_died() -> None:
+def test_timeline_shows_worker_bars_and_deaths() -> None:
     picture = restart_timeline(killed_and_resumed(), title="night")
     (axes,) = picture.figure.axes
     assert [round(bar.get_x(), 1) for bar in axes.patches] == [0.0, 0.0, 2.5, 2.5]
@@ -40,7 +40,7 @@ def test_the_timeline_has_a_bar_for_each_worker_and_a_cross_where_one_died() -> 
     )
 
 
-def test_a_job_without_workers_can_be_drawn() -> None:
+def test_draws_job_without_workers() -> None:
     assert restart_timeline(job()).text == "no workers were started"
 
 
@@ -52,13 +52,13 @@ def test_lanes_hide_ports_and_folders() -> None:
     assert "restart 1: 2 workers on 1 node, succeeded" in agents_html(killed_and_resumed())
 
 
-def test_escapes_what_workers_print() -> None:
+def test_escapes_worker_output() -> None:
     worker = Worker(0, 0, 0, "<script>x</script>\n")
     html = agents_html(job(Round(0, 0, 0, 1, 1, (worker,), 0.0, 1.0, "succeeded")))
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
-def test_a_consequence_is_not_reported_as_the_cause() -> None:
+def test_root_cause_precedes_consequences() -> None:
     gone = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7"
     first = Worker(0, 0, 0, errors=gone, exitcode=1)
     cause = Worker(0, 1, 1, error="ValueError: shard 17 is empty")
@@ -69,7 +69,7 @@ def test_a_consequence_is_not_reported_as_the_cause() -> None:
     assert "a peer" in str(alone.failure) and "]:7" not in str(alone.failure)
 
 
-def test_rounds_are_read_from_the_log_and_lines_go_to_their_worker() -> None:
+def test_parses_rounds_and_worker_output() -> None:
     def rendezvous(ranks: str) -> str:
         fields = f"restart_count=0|group_rank=0|group_world_size=1|global_ranks={ranks}"
         sizes = f"|global_world_sizes={[len(ranks.split(','))] * len(ranks.split(','))}"

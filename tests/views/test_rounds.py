@@ -30,17 +30,17 @@ def arrows(trace: Trace) -> list[list[tuple[int, int]]]:
     return [[(m.src, m.dst) for m in messages] for messages in port_rounds(trace)]
 
 
-def test_two_sends_of_one_rank_are_two_rounds() -> None:
+def test_sends_of_rank_need_separate_rounds() -> None:
     trace = trace_of(sends(1, 2), [("recv", 0, 0)], [("recv", 0, 0)])
     assert arrows(trace) == [[(0, 1)], [(0, 2)]]
 
 
-def test_two_messages_to_one_rank_are_two_rounds_in_the_order_in_which_it_takes_them() -> None:
+def test_rounds_follow_receive_order_of_rank() -> None:
     trace = trace_of([("recv", 2, 0), ("recv", 1, 5)], sends(0), sends(0))
     assert arrows(trace) == [[(2, 0)], [(1, 0)]]
 
 
-def test_a_block_is_forwarded_one_round_later() -> None:
+def test_forwarding_block_takes_next_round() -> None:
     trace = trace_of(sends(1), [("recv", 0, 0), ("send", 2, 5)], [("recv", 1, 0)])
     assert arrows(trace) == [[(0, 1)], [(1, 2)]]
 
@@ -65,7 +65,7 @@ def exchange(op_first: str) -> Trace:
 
 
 @pytest.mark.parametrize("first", ["send", "recv"])
-def test_an_exchange_without_blocking_is_one_round(first: str) -> None:
+def test_nonblocking_exchange_takes_one_round(first: str) -> None:
     assert arrows(exchange(first)) == [[(0, 1), (1, 0)]]
 
 
@@ -74,11 +74,11 @@ def test_a_blocking_exchange_is_two_rounds() -> None:
     assert arrows(trace) == [[(0, 1)], [(1, 0)]]
 
 
-def test_unreceived_messages_and_ranks_that_do_not_exist_are_left_out() -> None:
+def test_omits_unreceived_and_misaddressed_messages() -> None:
     assert port_rounds(trace_of(sends(1, 7, -1), [])) == ()
 
 
-def test_ranks_that_wait_for_each_other_end_the_count() -> None:
+def test_mutual_waits_end_round_count() -> None:
     trace = trace_of([("recv", 1, 0), ("send", 1, 5)], [("recv", 0, 0), ("send", 0, 5)])
     assert arrows(trace) == []
 
@@ -105,7 +105,7 @@ def test_many_rounds_are_capped() -> None:
     assert picture._repr_png_() == rounds({"long": ping_pong(40)})._repr_png_()
 
 
-def test_refuses_an_empty_mapping_and_values_that_are_not_runs() -> None:
+def test_rejects_empty_mapping_and_other_values() -> None:
     with pytest.raises(ValueError, match="at least one run"):
         rounds({})
     with pytest.raises(TypeError, match="not from str"):

@@ -6,7 +6,7 @@ import torch
 from helpers.views.sample_raster import repeated_samples, sample_raster
 
 
-def test_the_text_lists_each_rank_and_what_is_given_twice() -> None:
+def test_text_lists_samples_and_repetitions() -> None:
     picture = sample_raster([[[0, 2, 4], [1, 3, 0]], [[4, 1, 3], [2, 0, 4]]])
     assert picture.text.splitlines() == [
         "epoch 0:",
@@ -20,7 +20,7 @@ def test_the_text_lists_each_rank_and_what_is_given_twice() -> None:
     ]
 
 
-def test_a_panel_for_each_epoch_with_a_cell_for_each_sample() -> None:
+def test_epochs_have_panels_and_samples_cells() -> None:
     picture = sample_raster([[[0, 2], [1, 0]]] * 3, title="three epochs")
     panels = picture.figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["epoch 0", "epoch 1", "epoch 2"]
@@ -29,7 +29,7 @@ def test_a_panel_for_each_epoch_with_a_cell_for_each_sample() -> None:
         assert len(axes.patches) == 4
 
 
-def test_many_samples_and_empty_ranks_can_be_drawn() -> None:
+def test_draws_many_samples_and_empty_ranks() -> None:
     picture = sample_raster([[list(range(500)), []]])
     assert "and 476 more" in picture.text and "rank 1: nothing" in picture.text
     assert picture._repr_png_().startswith(b"\x89PNG")
@@ -45,7 +45,7 @@ def test_nothing_to_draw_is_said(nothing: list[list[list[int]]]) -> None:
         sample_raster(nothing)
 
 
-def test_a_step_may_hold_several_samples_or_none_and_have_a_name() -> None:
+def test_accepts_sample_groups_and_column_names() -> None:
     picture = sample_raster([[[[4, 1], [0]], [[], [2]]]], columns=["job 0", "job 1"])
     assert picture.text.splitlines()[1:] == ["  rank 0: (4 1) (0)", "  rank 1: () (2)"]
     (axes,) = picture.figure.axes
@@ -53,7 +53,7 @@ def test_a_step_may_hold_several_samples_or_none_and_have_a_name() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["job 0", "job 1"]
 
 
-def test_the_samples_of_a_rank_may_be_a_tensor() -> None:
+def test_accepts_tensors_of_samples() -> None:
     lists = [[[0, 2], [1, 3]]]
     tensors = [[torch.tensor(own) for own in epoch] for epoch in lists]
     assert sample_raster(tensors).text == sample_raster(lists).text  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ def trace_of(*stages: str) -> Trace:
 @pytest.mark.parametrize("backward", [1.0, 2.0, 3.5])
 @pytest.mark.parametrize("microbatches", [1, 2, 5, 12])
 @pytest.mark.parametrize("stages", [1, 2, 4, 7])
-def test_both_schedules_have_the_bubble_of_the_formula(
+def test_gpipe_and_1f1b_match_bubble_formula(
     stages: int, microbatches: int, backward: float
 ) -> None:
     formula = (stages - 1) / (microbatches + stages - 1)
@@ -50,21 +50,19 @@ def test_both_schedules_have_the_bubble_of_the_formula(
 
 
 @pytest.mark.parametrize(("stages", "microbatches"), [(1, 3), (4, 2), (4, 4), (4, 9)])
-def test_gpipe_holds_all_microbatches_and_1f1b_no_more_than_there_are_stages(
-    stages: int, microbatches: int
-) -> None:
+def test_gpipe_holds_more_microbatches_than_1f1b(stages: int, microbatches: int) -> None:
     assert {max_held(order) for order in gpipe(stages, microbatches)} == {microbatches}
     held = [max_held(order) for order in one_f_one_b(stages, microbatches)]
     assert held == [min(stages - rank, microbatches) for rank in range(stages)]
 
 
-def test_no_action_starts_before_those_that_it_needs() -> None:
+def test_actions_wait_for_their_dependencies() -> None:
     first, last = plan_lanes([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
     assert [piece.start for piece in first] == [0, 1, 4, 7]
     assert [piece.start for piece in last] == [1, 2, 4, 5]
 
 
-def test_orders_that_wait_for_each_other_are_refused() -> None:
+def test_rejects_orders_with_cyclic_waits() -> None:
     with pytest.raises(ValueError, match="stage 0 waits to run B0, stage 1 waits to run F1"):
         schedule({"turned round": ["F0 B0 F1 B1", "F0 F1 B0 B1"]})
 
@@ -89,25 +87,25 @@ def test_a_rank_may_have_several_stages() -> None:
     assert [text.get_text() for text in axes.texts] == ["0", "0'", "0'", "0"] * 2
 
 
-def test_a_backward_may_come_in_two_halves() -> None:
+def test_backward_may_have_two_halves() -> None:
     first, second = plan_lanes([["0F0", "0I0", "0W0"], ["1F0", "1I0", "1W0"]])
     assert [piece.start for piece in first] == [0, 3, 4]
     assert [piece.start for piece in second] == [1, 2, 3]
     assert max_held(["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]) == 2
 
 
-def test_a_rank_that_wants_what_never_comes_is_named() -> None:
+def test_names_ranks_with_impossible_actions() -> None:
     with pytest.raises(ValueError, match="rank 0 waits to run 0B0, rank 1 waits to run 1W0"):
         plan_lanes([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
 
 
 @pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
-def test_refuses_names_that_are_not_actions(action: str) -> None:
+def test_rejects_invalid_action_names(action: str) -> None:
     with pytest.raises(ValueError, match="not an action of a stage"):
         schedule({"odd": [["F0", action]]})
 
 
-def test_a_plan_is_written_with_its_bubble_and_what_each_stage_holds() -> None:
+def test_plan_text_gives_bubble_and_microbatches() -> None:
     text = str(schedule({"tiny": ["F0 F1 B0 B1", "F0 B0 F1 B1"]}))
     assert text.splitlines() == [
         "tiny: bubble 33 % predicted",
@@ -116,7 +114,7 @@ def test_a_plan_is_written_with_its_bubble_and_what_each_stage_holds() -> None:
     ]
 
 
-def test_a_run_is_drawn_as_predicted_and_as_measured_and_described_without_times() -> None:
+def test_run_shows_predicted_and_measured_schedules() -> None:
     slow = trace_of("F0 F1 B0 B1", "F0 B0 F1 B1")
     picture = schedule({"mine": slow})
     assert [axes.get_title(loc="left").split(":")[0] for axes in picture.figure.axes] == [
@@ -128,7 +126,7 @@ def test_a_run_is_drawn_as_predicted_and_as_measured_and_described_without_times
     assert order_of(measured_lanes(slow)) == [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
 
 
-def test_measured_times_begin_with_the_first_forward() -> None:
+def test_measured_times_start_at_first_forward() -> None:
     first, second = measured_lanes(trace_of("F0 B0", "F0 B0"))
     assert [(piece.start, piece.end) for piece in first] == [(0, 10), (10, 20)]
     assert [(piece.start, piece.end) for piece in second] == [(10, 20), (20, 30)]
@@ -139,10 +137,10 @@ def test_a_run_without_stages_is_refused() -> None:
         schedule({"none": Trace(2)})
 
 
-def test_names_are_made_fit_to_be_shown() -> None:
+def test_sanitizes_schedule_names() -> None:
     assert "\x1b" not in str(schedule({"a\x1b[31m$x$": ["F0 B0"]}))
 
 
 @pytest.mark.parametrize("busy", [[], [[]], [[(1.0, 1.0)]]])
-def test_no_rank_idles_where_no_rank_works(busy: list[list[tuple[float, float]]]) -> None:
+def test_empty_schedule_has_no_idle_share(busy: list[list[tuple[float, float]]]) -> None:
     assert idle_share(busy) == 0.0

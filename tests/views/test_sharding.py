@@ -35,7 +35,7 @@ def test_distinguishes_rows_columns_and_copies() -> None:
     assert len({tuple(patch.get_facecolor()) for patch in picture.figure.axes[0].patches}) == 2
 
 
-def test_cells_are_equally_large_in_all_panels() -> None:
+def test_cells_have_equal_size_across_panels() -> None:
     run = run_of_parts({"weight": WHOLE, "bias": torch.arange(4.0)})
     picture = sharding({"weight": WHOLE, "bias": torch.arange(4.0)}, run)
     picture._repr_png_()
@@ -45,7 +45,7 @@ def test_cells_are_equally_large_in_all_panels() -> None:
     assert weight.width == pytest.approx(weight.height, rel=0.05)
 
 
-def test_scattered_lost_and_shared_elements_are_shown() -> None:
+def test_shows_scattered_missing_and_shared_elements() -> None:
     vector = torch.arange(5)
     run = run_of_parts({"v": vector[::2]}, {"v": vector[:2]}, None)
     assert holders("v", vector, run) == [[(0, 1), (1,), (0,), (), (0,)]]
@@ -67,7 +67,7 @@ def test_scattered_lost_and_shared_elements_are_shown() -> None:
         (torch.arange(3), [1, 2], "must return a dict"),
     ],
 )
-def test_says_what_cannot_be_drawn(whole: torch.Tensor, value: object, message: str) -> None:
+def test_rejects_undrawable_tensors(whole: torch.Tensor, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sharding({"w": whole}, run_of_parts(value))
 

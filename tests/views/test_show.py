@@ -25,7 +25,7 @@ print(results[1])
 """
 
 
-def test_the_first_public_import_enables_html_views_of_results() -> None:
+def test_public_import_enables_html_results() -> None:
     done = subprocess.run([sys.executable, "-c", PLAIN + SHOWN], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "✓ Exercise 5.3: passed\n"

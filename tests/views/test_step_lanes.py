@@ -23,7 +23,7 @@ def trace_of(*calls: tuple[int, int | None], before: Row = ()) -> Trace:
     return trace_of_rows(1, [events])
 
 
-def test_the_text_counts_what_begins_within_backward() -> None:
+def test_text_counts_calls_issued_during_backward() -> None:
     late, early = trace_of((9, 12), (12, 15)), trace_of((3, 12), (7, 15), (9, 16))
     text = str(step_lanes({"late": late, "early": early}))
     assert "late: 2 all_reduces, 0 issued while backward runs" in text
@@ -38,7 +38,7 @@ def test_draws_only_the_last_step() -> None:
     assert len(step.calls) == 1
 
 
-def test_a_rank_without_such_a_step_is_left_out() -> None:
+def test_leaves_out_rank_without_steps() -> None:
     nothing = Trace(1)
     text = str(step_lanes({"nothing": nothing, "a step": trace_of((3, 5))}))
     assert "a step" in text and "nothing" not in text
@@ -46,7 +46,7 @@ def test_a_rank_without_such_a_step_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 13, 60])
-def test_many_calls_at_once_and_one_without_an_end_are_drawn_within_the_lane(calls: int) -> None:
+def test_draws_overlapping_calls_inside_lane(calls: int) -> None:
     trace = trace_of(*[(3, 30)] * calls, (4, None))
     picture = step_lanes({"many": trace})
     (axes,) = picture.figure.axes
@@ -57,9 +57,7 @@ def test_many_calls_at_once_and_one_without_an_end_are_drawn_within_the_lane(cal
 
 
 @pytest.mark.parametrize("forward, backward", [(2, 8), (20, 21), (1, 2), (5, 9), (12, 14)])
-def test_a_label_lies_over_no_other_label_and_over_no_box_but_its_own(
-    forward: int, backward: int
-) -> None:
+def test_labels_overlap_only_own_boxes(forward: int, backward: int) -> None:
     row: Row = (
         ("span", "forward", 0, forward),
         ("span", "backward", forward, backward),

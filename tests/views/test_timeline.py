@@ -89,7 +89,7 @@ def test_draws_two_ranks_as_text() -> None:
     assert times[0] == "0" and "10 ms" in times
 
 
-def test_rank_zero_is_on_top_and_arrows_run_from_send_to_recv() -> None:
+def test_orders_ranks_and_connects_messages() -> None:
     picture = timeline(ping_pong())
     down, up = arrows(picture)
     assert down.points[0][1] < down.points[1][1] and up.points[0][1] > up.points[1][1]
@@ -98,7 +98,7 @@ def test_rank_zero_is_on_top_and_arrows_run_from_send_to_recv() -> None:
     assert down.at == (send.at[0], recv.at[1]) and down.head
 
 
-def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
+def test_playback_gives_longer_steps_more_room() -> None:
     slow = [
         event(0, 0, "send", 0, 1, peer=1),
         event(0, 1, "span", 1, 2),
@@ -112,7 +112,7 @@ def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
     assert steps.at[-1] == pytest.approx(1)
 
 
-def test_calls_without_a_wait_or_an_end_have_their_steps() -> None:
+def test_unfinished_and_unwaited_calls_have_steps() -> None:
     calls = [
         event(0, 0, "send", 0, 9, peer=1, asynchronous=True),
         event(0, 1, "send", 1, None, peer=1, asynchronous=True),
@@ -127,7 +127,7 @@ def test_calls_without_a_wait_or_an_end_have_their_steps() -> None:
     assert steps.wait == (5, 1, 3)
 
 
-def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
+def test_asynchronous_calls_stay_thin_until_waited() -> None:
     rows = [
         [
             event(rank, 0, "send", 0, 9, peer=1 - rank, call="isend", asynchronous=True),
@@ -145,7 +145,7 @@ def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
     assert "[compute]" in names(timeline(late))
 
 
-def test_blocking_calls_are_thick_from_the_start() -> None:
+def test_blocking_calls_start_thick() -> None:
     # The recorder sees the wait begin a little after the call.
     trace = Trace(2, tuple(_with_wait(e, e.end_ns / 1e6 - 1) for e in ping_pong()))
     assert bars(timeline(trace)) == bars(timeline(ping_pong()))
@@ -155,7 +155,7 @@ def _with_wait(e, at_ms):  # type: ignore[no-untyped-def]
     return replace(e, wait_ns=None if at_ms is None else int(at_ms * 1e6))
 
 
-def test_calls_that_never_finished_run_to_the_right_edge() -> None:
+def test_unfinished_calls_reach_right_edge() -> None:
     rows = [[event(r, 0, "recv", r, None, peer=(r - 1) % 4, world=4)] for r in range(4)]
     picture = timeline(trace_of_rows(4, rows))
     assert picture.text == (
@@ -172,7 +172,7 @@ def test_calls_that_never_finished_run_to_the_right_edge() -> None:
     assert len({ends(box)[1] for box in boxes}) == 1 and {box.style for box in boxes} == {"open"}
 
 
-def test_mismatch_loss_failure_and_any_source_are_shown() -> None:
+def test_shows_mismatches_losses_failures_and_wildcards() -> None:
     picture = timeline(
         trace_of_rows(
             3,
@@ -196,7 +196,7 @@ def test_mismatch_loss_failure_and_any_source_are_shown() -> None:
     assert {"mismatched collectives", "✕ failed", "message never received"} <= set(legend(picture))
 
 
-def test_draws_sixteen_ranks_and_hundreds_of_calls() -> None:
+def test_draws_sixteen_ranks_with_many_calls() -> None:
     trace = ring()
     picture = timeline(trace)
     lines = picture.text.splitlines()
@@ -209,7 +209,7 @@ def test_draws_sixteen_ranks_and_hundreds_of_calls() -> None:
     assert picture._repr_png_().startswith(PNG)
 
 
-def test_lanes_of_hundreds_of_ranks_are_low() -> None:
+def test_lanes_of_many_ranks_are_low() -> None:
     whole = drawing(timeline(ring(200, 1)))
     assert whole.height < 2000
     boxes = [mark for mark in whole.marks if isinstance(mark, Box)]
@@ -219,7 +219,7 @@ def test_lanes_of_hundreds_of_ranks_are_low() -> None:
     assert names[1].points[0][1] - names[0].points[0][1] > 12
 
 
-def test_names_are_written_where_there_is_room_before_the_next_bar() -> None:
+def test_bar_names_fit_before_next_bar() -> None:
     few, many = drawing(timeline(ping_pong())), drawing(timeline(ping_pong(40)))
     assert _hidden(few) == 0
     assert _hidden(many) > 0, "a page shows them when it is zoomed in"
@@ -234,7 +234,7 @@ def _hidden(whole: Drawing) -> int:
     return sum(isinstance(mark, Word) and not mark.fits for mark in whole.marks)
 
 
-def test_the_same_trace_gives_the_same_text_and_the_same_bytes() -> None:
+def test_same_trace_gives_identical_output() -> None:
     first, second = timeline(ping_pong()), timeline(ping_pong())
     assert first.text == second.text
     assert first._repr_png_() == second._repr_png_()
@@ -274,12 +274,12 @@ def test_caps_the_drawing_and_says_so() -> None:
     ]
 
 
-def test_calls_that_were_never_recorded_are_reported() -> None:
+def test_reports_number_of_unrecorded_calls() -> None:
     text = timeline(Trace(2, (), dropped=3)).text
     assert text == "timeline of 2 ranks: no calls\nnot recorded: 3 calls beyond the trace's limit"
 
 
-def test_a_run_is_drawn_like_its_trace_and_nothing_else_is() -> None:
+def test_draws_runs_and_rejects_other_values() -> None:
     assert timeline(run_of(["", ""])).text == "timeline of 2 ranks: no calls"
     assert timeline(run_of(["", ""]))._repr_png_().startswith(PNG)
     with pytest.raises(TypeError, match="from a Run or its trace, not from list"):
@@ -297,7 +297,7 @@ def test_folds_repeated_calls_in_the_text() -> None:
     assert text.endswith("more calls") and len(text.splitlines()[1]) < 300
 
 
-def test_overlapping_calls_of_a_rank_get_rows_of_their_own() -> None:
+def test_overlapping_calls_use_separate_rows() -> None:
     row = [event(0, n, "send", n, 10 + n, peer=1, asynchronous=True) for n in range(5)]
     layout = compute_layout(trace_of_rows(2, [row, [event(1, 0, "recv", 0, 1, peer=0)]]))
     assert [bar.row for bar in layout.bars if bar.rank == 0][:3] == [0, 1, 2]
@@ -311,13 +311,13 @@ def test_labels_name_peer_root_and_tag() -> None:
     assert label_of(event(0, 0, "reduce", 0, 1, root=0)) == "reduce root 0"
 
 
-def test_kinds_can_be_told_apart_without_color() -> None:
+def test_distinguishes_kinds_without_color() -> None:
     for attribute in ("color", "hatch", "marker", "line"):
         assert len({getattr(look, attribute) for look in KINDS}) == len(KINDS), attribute
     assert len({look.color for look in KINDS}) == len(KINDS)
 
 
-def test_a_profile_is_drawn_as_a_run_is() -> None:
+def test_draws_profile_like_run() -> None:
     def of(rank: int) -> dict[str, Any]:
         labels = (("forward", 0.0, 4.0), ("backward", 5.0, 9.0), ("gloo:all_reduce", 6.0, 7.0))
         events = [
@@ -338,7 +338,7 @@ def test_a_profile_is_drawn_as_a_run_is() -> None:
     assert lanes.text.endswith("mine: 1 all_reduce, 1 issued while backward runs")
 
 
-def test_each_mark_of_the_drawing_carries_its_steps_and_is_described() -> None:
+def test_drawing_marks_carry_steps_and_description() -> None:
     picture = timeline(ring(4, 2), title="<ring> & co")
     svg = ElementTree.fromstring(drawing(picture).svg(picture.text))
     space = "{http://www.w3.org/2000/svg}"
@@ -351,7 +351,7 @@ def test_each_mark_of_the_drawing_carries_its_steps_and_is_described() -> None:
     assert "<ring> & co" in [text.text for text in svg.iter(f"{space}text")]
 
 
-def test_thousands_of_marks_are_written_some_at_a_time() -> None:
+def test_writes_thousands_of_marks_in_groups() -> None:
     rows = [[event(0, n, "send", n, n + 1, peer=1) for n in range(12_000)], []]
     whole = drawing(timeline(trace_of_rows(2, rows)))
     marks = tuple(replace(m, at=(n, n + 1)) for n in range(9_000) for m in whole.marks[2:3])
@@ -377,7 +377,7 @@ def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
             assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark
 
 
-def test_an_asynchronous_call_without_a_wait_is_not_called_unfinished() -> None:
+def test_unwaited_asynchronous_call_is_not_unfinished() -> None:
     unwaited = event(0, 0, "all_reduce", 0, None, world=1)
     picture = timeline(Trace(1, (replace(unwaited, asynchronous=True, wait_ns=None),)))
     assert "rank 0: all_reduce (never waited for)" in picture.text

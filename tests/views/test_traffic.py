@@ -43,7 +43,7 @@ def test_cells_without_a_message_stay_empty() -> None:
     assert image.mask.tolist() == [[True, False], [False, True]]  # type: ignore[union-attr]
 
 
-def test_counts_only_messages_that_arrived() -> None:
+def test_counts_only_received_messages() -> None:
     trace = trace_of_rows(
         2,
         [
@@ -68,13 +68,13 @@ def test_collectives_are_described_for_each_rank() -> None:
     )
 
 
-def test_the_text_says_that_there_was_no_communication() -> None:
+def test_text_reports_absence_of_communication() -> None:
     picture = traffic(Trace(3))
     assert picture.text == "traffic of 3 ranks: no communication"
     assert picture._repr_png_()
 
 
-def test_sixteen_ranks_need_no_numbers_in_the_cells() -> None:
+def test_sixteen_ranks_omit_cell_numbers() -> None:
     picture = traffic(ring())
     lines = picture.text.splitlines()
     assert lines[0] == "traffic of 16 ranks: 240 messages, all_reduce"
@@ -112,6 +112,6 @@ def test_hostile_traces_are_drawn() -> None:
     assert picture._repr_png_()
 
 
-def test_only_a_run_or_a_trace_is_drawn() -> None:
+def test_rejects_values_other_than_runs() -> None:
     with pytest.raises(TypeError, match="not from str"):
         traffic("trace")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from helpers.trace.events import Trace
 from tests.views.builders import ping_pong, ring
 
 
-def test_the_text_says_what_each_map_shows() -> None:
+def test_text_summarizes_each_map() -> None:
     picture = traffic_grid({"pair": ping_pong(2), "silent": Trace(3)})
     assert picture.text == (
         "pair: 2 links used, 1.6 kB in all, 800 B at most on one link; rank 0 sends most, 800 B\n"
@@ -15,14 +15,14 @@ def test_the_text_says_what_each_map_shows() -> None:
     )
 
 
-def test_all_maps_have_one_color_scale_that_holds_the_largest_sum() -> None:
+def test_maps_share_one_color_scale() -> None:
     picture = traffic_grid({"small": ping_pong(1), "large": ping_pong(3)})
     images = [image for axes in picture.figure.axes[:2] for image in axes.images]
     assert [image.get_clim() for image in images] == [(0, 1200), (0, 1200)]
     assert picture.figure.axes[-1].get_ylabel() == "bytes sent [kB]"
 
 
-def test_shows_a_ranks_total_apart_from_its_cells() -> None:
+def test_separates_rank_totals_from_cells() -> None:
     axes = traffic_grid({"pair": ping_pong(2)}).figure.axes[0]
     values = axes.images[0].get_array()
     assert values is not None
@@ -30,7 +30,7 @@ def test_shows_a_ranks_total_apart_from_its_cells() -> None:
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0", "1", "all"]
 
 
-def test_maps_that_do_not_fill_the_grid_leave_the_rest_empty() -> None:
+def test_unused_grid_places_stay_empty() -> None:
     runs = {f"{n}": ring(n, 2) for n in range(2, 7)}
     picture = traffic_grid(runs, columns=3)
     drawn = [axes for axes in picture.figure.axes if axes.images]

@@ -29,7 +29,7 @@ def a_step() -> Trace:
     )
 
 
-def test_a_call_belongs_to_the_innermost_span_that_issued_it() -> None:
+def test_assigns_call_to_innermost_issuing_span() -> None:
     found = calls_by_phase(a_step(), 0)
     assert {phase: [e.seq for e in calls] for phase, calls in found.items()} == {
         "forward": [2],
@@ -39,14 +39,14 @@ def test_a_call_belongs_to_the_innermost_span_that_issued_it() -> None:
     assert calls_by_phase(a_step(), 1) == {"forward": []}
 
 
-def test_a_phase_that_comes_again_is_one() -> None:
+def test_merges_repeated_phase() -> None:
     rows = [event(0, n, "span", 10 * n, 10 * n + 5, call="forward") for n in (0, 2)]
     calls = [event(0, n + 1, "all_reduce", 10 * n + 1, 10 * n + 2) for n in (0, 2)]
     trace = trace_of_rows(1, [[rows[0], calls[0], rows[1], calls[1]]])
     assert [e.seq for e in calls_by_phase(trace, 0)["forward"]] == [1, 3]
 
 
-def test_the_text_counts_calls_and_bytes_and_leaves_receives_out() -> None:
+def test_text_counts_calls_without_receives() -> None:
     assert traffic_ledger({"mine": a_step()}).text.splitlines() == [
         "what rank 0 passes to calls:",
         "  mine: forward 1 all_reduce: 300 B; backward 2 all_reduces: 700 B",
@@ -55,7 +55,7 @@ def test_the_text_counts_calls_and_bytes_and_leaves_receives_out() -> None:
     assert other.text.endswith("mine: forward nothing; step nothing")
 
 
-def test_a_bar_has_a_part_for_each_call() -> None:
+def test_bars_have_part_for_each_call() -> None:
     (axes,) = traffic_ledger({"a": a_step(), "b": a_step()}, title="two").figure.axes
     assert [bar.get_width() for bar in axes.patches] == [300, 500, 200] * 2
     assert [bar.get_x() for bar in axes.patches] == [0, 0, 500] * 2
@@ -65,5 +65,5 @@ def test_a_bar_has_a_part_for_each_call() -> None:
 
 
 @pytest.mark.parametrize("runs", [{}, {"empty": Trace(2)}])
-def test_draws_no_runs_and_a_run_without_calls(runs: dict[str, Trace]) -> None:
+def test_draws_empty_ledgers(runs: dict[str, Trace]) -> None:
     assert traffic_ledger(runs)._repr_png_()

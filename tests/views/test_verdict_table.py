@@ -15,19 +15,19 @@ def result(*rows: Row) -> CheckResult:
     return CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, (case,))
 
 
-def test_leaves_out_columns_that_no_rank_has() -> None:
+def test_omits_columns_without_values() -> None:
     html = verdict_html(result(Row(0, "measure, threads = 2", "", "", "too slow")))
     assert ">given<" in html and ">expected<" not in html and ">got<" not in html
     assert ">rank<" not in html and "measure, threads = 2" in html
 
 
-def test_shows_a_column_that_one_rank_has_for_all_ranks() -> None:
+def test_partial_column_appears_for_all_ranks() -> None:
     html = verdict_html(result(Row(0, "", "1", "2", "it differs"), Row(1, "", "1", "1")))
     assert ">rank<" in html and ">expected<" in html and ">got<" in html and ">given<" not in html
     assert html.count("<tr>") - html.count("a case</td>") == 3
 
 
-def test_the_text_names_ranks_where_there_are_several() -> None:
+def test_text_names_ranks_if_several() -> None:
     assert "rank 0: given 5" in verdict_text(
         result(Row(0, "5", "1", "2", "off"), Row(1, "5", "1", "1"))
     )
@@ -43,7 +43,7 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("words", WORLDS)
-def test_a_pass_says_in_which_worlds_and_which_rules_held(words: str) -> None:
+def test_pass_lists_world_sizes_and_rules(words: str) -> None:
     cases, rules = (CaseVerdict(label="a case", outcome=Outcome.PASSED),) * 3, ("sends & receives",)
     passed = CheckResult("f", "F", Outcome.PASSED, cases, rules=rules, sizes=WORLDS[words])
     assert verdict_text(passed) == f"✓ F: passed\n  ✓ Right in 3 cases{words}\n  ✓ sends & receives"
@@ -52,7 +52,7 @@ def test_a_pass_says_in_which_worlds_and_which_rules_held(words: str) -> None:
     assert "points" not in html
 
 
-def test_a_label_that_tells_a_whole_story_is_shown_once_and_not_in_a_list() -> None:
+def test_shows_long_case_label_only_once() -> None:
     story = "round 0: all come; " * 40
     cases = tuple(CaseVerdict(label=f"{story}{k}", outcome=Outcome.WRONG) for k in range(3))
     text = verdict_text(CheckResult("f", "Exercise 1.1: F", Outcome.WRONG, cases))

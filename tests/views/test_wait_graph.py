@@ -44,7 +44,7 @@ def waiting(rank: int, op: str, *whom: int, **more: object) -> CallWait:
     [CYCLE, Deadlock(CYCLE), run_of(["", ""], failure=Deadlock(CYCLE))],
     ids=["diagnosis", "failure", "run"],
 )
-def test_the_same_graph_from_whatever_holds_it(what: object) -> None:
+def test_draws_same_graph_from_each_source(what: object) -> None:
     picture = wait_graph(what)  # type: ignore[arg-type]
     assert picture.text == TEXT
     assert len(arrows(picture)) == 2
@@ -62,7 +62,7 @@ def test_a_timeout_is_drawn_too() -> None:
     assert legend(picture) == ["waits for", "waits in a call", "not in a communication call"]
 
 
-def test_the_cycle_stands_out_by_more_than_color() -> None:
+def test_distinguishes_cycle_and_states_without_color() -> None:
     waits = (
         waiting(0, "recv", 1, peer=1),
         waiting(1, "barrier", 0, 3),
@@ -82,7 +82,7 @@ def test_the_cycle_stands_out_by_more_than_color() -> None:
     assert {"recv←1", "cell 5, line 3", "has returned", "look here first"} <= set(named)
 
 
-def test_two_that_wait_for_each_other_have_an_arrow_each() -> None:
+def test_mutual_waits_have_separate_arrows() -> None:
     there, back = arrows(wait_graph(CYCLE))
     assert there.points[0][0] < there.points[1][0] and back.points[0][0] > back.points[1][0]
     assert abs(there.points[0][1] - back.points[0][1]) > 6
@@ -96,7 +96,7 @@ def test_finds_each_cycle_once() -> None:
     assert cycles([waiting(0, "recv", 1), OtherWait(1, "has returned")]) == []
 
 
-def test_draws_sixteen_ranks_that_wait_for_one() -> None:
+def test_draws_sixteen_ranks_awaiting_one() -> None:
     waits = tuple(
         OtherWait(5, "has died") if r == 5 else waiting(r, "all_reduce", 5) for r in range(16)
     )
@@ -122,7 +122,7 @@ def test_draws_hostile_text_and_huge_graphs() -> None:
     assert "\x1b" not in picture.text
 
 
-def test_refuses_values_without_waits_and_says_why() -> None:
+def test_rejects_values_without_waits() -> None:
     with pytest.raises(ValueError, match="ended without a failure"):
         wait_graph(run_of(["", ""]))
     failed = RankFailed(RankError(0, "ValueError", "no"))

@@ -123,20 +123,20 @@ def test_false_values_give_no_points(
 
 @pytest.mark.extended
 @often(wire.WIRE)
-def test_forged_frames_cost_only_their_own_exercise(
+def test_forged_frames_cost_only_own_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
 
 
 @pytest.mark.soak
-def test_a_flood_of_events_costs_its_own_exercise(lenient: Grader, tmp_path: Path) -> None:
+def test_event_flood_costs_only_own_exercise(lenient: Grader, tmp_path: Path) -> None:
     contained(lenient, tmp_path, wire.EVENTS)
 
 
 @pytest.mark.extended
 @often(processes.ENDINGS)
-def test_an_answer_that_ends_processes_ends_only_its_own(
+def test_process_killer_ends_only_own_processes(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -145,7 +145,7 @@ def test_an_answer_that_ends_processes_ends_only_its_own(
 @pytest.mark.extended
 @pytest.mark.usefixtures("enclosed")
 @often(processes.REMAINS)
-def test_nothing_is_left_for_the_next_exercise(
+def test_attack_leaves_nothing_for_next_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -154,7 +154,7 @@ def test_nothing_is_left_for_the_next_exercise(
 @pytest.mark.extended
 @pytest.mark.usefixtures("enclosed")
 @often(processes.FLOODS)
-def test_exceeding_a_limit_costs_only_its_own_exercise(
+def test_exceeded_limit_costs_only_own_exercise(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -321,7 +321,7 @@ def test_no_connection_leaves_the_machine(
 
 
 @pytest.mark.usefixtures("enclosed")
-def test_hidden_inputs_do_not_reach_the_learner(lenient: Grader, tmp_path: Path) -> None:
+def test_learner_never_sees_hidden_inputs(lenient: Grader, tmp_path: Path) -> None:
     """By no trick: no visible case is tried in a sandbox that has seen a hidden one."""
     drawn = (get(n).draw(small=small) for n in slots() for small in (False, True))
     shown = {repr(inputs) for cases in drawn for case in cases for inputs in case.given}
@@ -342,9 +342,7 @@ def attack(rank, world_size, *inputs):
     assert max(int(part.split("'")[0]) for part in text.split("pid ")[1:]) < 1000
 
 
-def test_a_submission_of_many_attacks_loses_only_what_they_cost(
-    lenient: Grader, tmp_path: Path
-) -> None:
+def test_attack_spares_right_answer_of_submission(lenient: Grader, tmp_path: Path) -> None:
     broken = "import os\ndef token_ring(rank, world_size, token):\n    os._exit(1)"
     record = graded(lenient, tmp_path, broken, RIGHT, notebook="02_blocking_p2p")
     points = {each.name: each.points for each in record.exercises}
@@ -356,7 +354,7 @@ def test_a_submission_of_many_attacks_loses_only_what_they_cost(
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_a_stopped_answer_costs_only_its_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
+def test_stopped_answer_costs_only_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
     """A rank, its peers, the server: each ends at a deadline; who comes after it has all points."""
     right = next(s.source for s in all_samples() if s.right and s.exercise == "global_argmax")
     # ranks are ended in the same way at each level; the server is within reach at the weaker one

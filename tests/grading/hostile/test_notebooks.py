@@ -21,9 +21,7 @@ def graded(grader: Grader, path: Path) -> Record:
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_files_that_are_not_notebooks_are_reported_in_one_line(
-    lenient: Grader, tmp_path: Path, what: str
-) -> None:
+def test_non_notebook_errors_fit_one_line(lenient: Grader, tmp_path: Path, what: str) -> None:
     path = tmp_path / NAME
     path.write_bytes(UNREADABLE[what]())
     record = graded(lenient, path)
@@ -31,7 +29,7 @@ def test_files_that_are_not_notebooks_are_reported_in_one_line(
     assert record.message.startswith(NAME) and "\n" not in record.message
 
 
-def test_an_answer_among_hostile_cells_is_found(lenient: Grader, tmp_path: Path) -> None:
+def test_finds_answer_among_hostile_cells(lenient: Grader, tmp_path: Path) -> None:
     from helpers.answers.build import Answer
     from helpers.answers.reader import read_answers
 
@@ -46,9 +44,7 @@ def test_an_answer_among_hostile_cells_is_found(lenient: Grader, tmp_path: Path)
     "what",
     ["half a surrogate", pytest.param("thousands of shell lines", marks=pytest.mark.soak)],
 )
-def test_a_damaged_but_readable_notebook_is_graded(
-    lenient: Grader, tmp_path: Path, what: str
-) -> None:
+def test_grades_damaged_readable_notebook(lenient: Grader, tmp_path: Path, what: str) -> None:
     path = tmp_path / NAME
     path.write_bytes(READABLE[what]())
     assert graded(lenient, path).points == 10
@@ -68,7 +64,7 @@ def test_opens_only_regular_files(lenient: Grader, tmp_path: Path, kind: str) ->
     assert graded(lenient, path).status is Status.UNREADABLE
 
 
-def test_modules_in_the_class_folder_are_not_imported(
+def test_never_imports_modules_from_class_folder(
     lenient: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("json", "torch", "helpers", "socket", "sitecustomize", "ast"):

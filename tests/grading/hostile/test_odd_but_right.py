@@ -56,14 +56,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("what", ODD)
-def test_an_odd_but_right_answer_has_all_points(lenient: Grader, folder: Path, what: str) -> None:
+def test_odd_right_answer_gets_all_points(lenient: Grader, folder: Path, what: str) -> None:
     record = graded(lenient, folder / what.replace(" ", "-"), *ODD[what], notebook=NOTEBOOK)
     exercise = next(each for each in record.exercises if each.name == "ping_pong")
     assert (exercise.outcome, exercise.points) == ("passed", 10.0), exercise
     assert exercise.flags == ()
 
 
-def test_a_notebook_of_another_tool_has_all_its_points(lenient: Grader, tmp_path: Path) -> None:
+def test_other_tool_notebook_gets_all_points(lenient: Grader, tmp_path: Path) -> None:
     path = write_notebook(tmp_path / f"{NOTEBOOK}.ipynb", RIGHT)
     notebook = json.loads(path.read_text())
     notebook["metadata"] = {"colab": {"provenance": []}, "vscode": {"interpreter": {"hash": "x"}}}

@@ -174,9 +174,7 @@ def each_of(ways: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("reported", "lines"), each_of(WAYS))
-def test_a_replaced_function_is_reported_by_its_name(
-    sandbox: Sandbox, reported: str, lines: str
-) -> None:
+def test_flag_names_replaced_function(sandbox: Sandbox, reported: str, lines: str) -> None:
     record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
     assert record.outcome == "passed", text_of(record)
     (flag,) = (flag for flag in record.flags if flag.startswith("has replaced "))
@@ -190,7 +188,7 @@ def test_ordinary_work_is_not_reported(sandbox: Sandbox, lines: str) -> None:
     assert (record.outcome, record.flags) == ("passed", ()), text_of(record)
 
 
-def test_an_encoder_that_an_answer_replaces_encodes_nothing(sandbox: Sandbox) -> None:
+def test_answer_with_replaced_encoder_fails(sandbox: Sandbox) -> None:
     lines = (
         "import helpers as h; h.ranks.wire.encode = lambda *a: [b'nothing']; shape = (1, *shape)"
     )
@@ -225,7 +223,7 @@ RUN_BACKWARD = {
 
 
 @pytest.mark.parametrize(("lines", "grads"), each_of(RUN_BACKWARD))
-def test_an_answer_cannot_find_used_parameters_by_running_backward(
+def test_finding_unused_parameters_by_backward_fails(
     sandbox: Sandbox, lines: str, grads: str
 ) -> None:
     record = grade_source(sandbox, "find_unused", BACKWARD.format(lines=lines, grads=grads))

@@ -115,9 +115,7 @@ def graded(plan: Plan, folder: Path) -> dict[str, float]:
     ],
     ids=lambda use: use.__name__,
 )
-def test_a_neighbor_that_uses_something_up_costs_no_points(
-    use: Use, plan: Plan, tmp_path: Path
-) -> None:
+def test_resource_hogging_neighbor_costs_no_points(use: Use, plan: Plan, tmp_path: Path) -> None:
     shared = replace(plan, lock=BatchLock(str(tmp_path / "turns")))
     began = time.monotonic()
     with neighbor(shared, use) as wait:

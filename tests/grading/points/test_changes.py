@@ -33,7 +33,7 @@ def grades(
     return Grades(grades_of(course_of(records, "", (), policy, overrides)))
 
 
-def test_reports_no_change_if_grades_are_equal() -> None:
+def test_equal_grades_report_no_change() -> None:
     before = grades(ADA, BOB).grades
     assert not list(changes_between(before, before, "now"))
     later = grades(replace(ADA, versions={"course": "2"}), BOB, record("Cleo", exercise())).grades
@@ -73,7 +73,7 @@ def test_a_changed_weight_changes_all_grades() -> None:
     assert {x.why for x in moved} == {"its weight was 10, and is 20"}
 
 
-def test_reads_back_the_file_and_ignores_a_damaged_one(tmp_path: Path) -> None:
+def test_rereads_grades_and_ignores_damaged_file(tmp_path: Path) -> None:
     moved = tuple(changes_between(grades(ADA).grades, grades(_with("passed")).grades, "now"))
     kept = Grades(grades(ADA, record("\ud800", exercise())).grades, moved)
     (tmp_path / FILE).write_bytes(as_json(kept))
@@ -84,7 +84,7 @@ def test_reads_back_the_file_and_ignores_a_damaged_one(tmp_path: Path) -> None:
     assert read_grades(tmp_path / "nowhere") == Grades()
 
 
-def test_shows_changes_on_the_class_page_and_in_the_table() -> None:
+def test_class_page_and_table_show_changes() -> None:
     moved = tuple(changes_between(grades(ADA).grades, grades(_with("passed")).grades, "now"))
     page = Page(class_page(course_of([ADA], "", (), EQUAL), changes=moved)).text
     assert "Grades that moved" in page and "it was tried again: wrong before, passed now" in page

@@ -26,7 +26,7 @@ def course(*records: Record, given: Override = GIVEN) -> Course:
     return course_of(records, "Autumn", (), DEFAULT_POLICY, [given])
 
 
-def test_lines_are_read_with_quotes_in_any_order_of_columns(tmp_path: Path) -> None:
+def test_reads_overrides_in_any_column_order(tmp_path: Path) -> None:
     path = tmp_path / "overrides.csv"
     path.write_text(
         'exercise;learner;points;reason;by;when\r\n\r\n2.1;Ada; 7.5 ;"shown;\norally";;\r\n',
@@ -61,7 +61,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["wrong", "passed", "not attempted", "deadlocked"])
-def test_shows_an_override_on_every_page_and_in_the_gradebook(outcome: str) -> None:
+def test_every_page_and_gradebook_show_override(outcome: str) -> None:
     given = course(record("Ada", exercise("ping_pong", outcome), exercise("token_ring", "wrong")))
     (standing,) = given.standings
     assert standing.exercises[0].points == 7.5 and standing.exercises[0].outcome == outcome
@@ -71,7 +71,7 @@ def test_shows_an_override_on_every_page_and_in_the_gradebook(outcome: str) -> N
     assert said in gradebook(given).decode("utf-8-sig")
 
 
-def test_an_override_counts_if_grading_failed_or_nothing_was_handed_in() -> None:
+def test_override_counts_without_graded_file() -> None:
     alone = record("Bob", exercise("ping_pong"))
     for records in ([fault_of_ada()], [unreadable_of_ada(), alone], [other_of_ada(), alone]):
         given = course(*records)

@@ -44,7 +44,7 @@ def ada(notebook: str, outcome: str = "passed") -> Record:
     return record("Ada", *tries, notebook=notebook, file=f"Ada/{notebook}.ipynb")
 
 
-def test_solving_the_core_of_three_notebooks_gives_all_points() -> None:
+def test_three_solved_notebooks_earn_all_points() -> None:
     notebooks = ("02_blocking_p2p", "05_collective_algorithms", "06_deadlocks")
     records = []
     for notebook in notebooks:
@@ -56,7 +56,7 @@ def test_solving_the_core_of_three_notebooks_gives_all_points() -> None:
     assert standing.points == standing.out_of > 0 and standing.share == 1.0
 
 
-def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
+def test_exercise_weight_follows_minutes_and_difficulty() -> None:
     by_effort = sorted(
         (each for each in headings().values() if not each.further), key=effort_points
     )
@@ -75,7 +75,7 @@ def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
 @pytest.mark.parametrize(
     ("further", "more"), [("bonus", True), ("counts", False), ("ignored", False)]
 )
-def test_further_exercises_are_a_bonus_count_or_are_ignored(further: str, more: bool) -> None:
+def test_policy_decides_weight_of_further_exercises(further: str, more: bool) -> None:
     policy = Policy(further=further)  # type: ignore[arg-type]
     standing = standing_of([ada("06_deadlocks")], policy)
     assert (standing.points > standing.out_of) is more and standing.share == 1.0
@@ -87,7 +87,7 @@ def test_further_exercises_are_a_bonus_count_or_are_ignored(further: str, more: 
     assert (standing.out_of > core) is (further == "counts")
 
 
-def test_a_class_has_weights_and_a_core_of_its_own(tmp_path: Path) -> None:
+def test_class_policy_sets_weights_and_core(tmp_path: Path) -> None:
     path = write(tmp_path, 'as_further = ["2.1"]\n[weight]\n"2.2" = 33\nping_pong = 4\n')
     policy = read_policy(path)
     assert policy.weight == {"token_ring": 33.0, "ping_pong": 4.0}
@@ -97,7 +97,7 @@ def test_a_class_has_weights_and_a_core_of_its_own(tmp_path: Path) -> None:
     assert (standing.points, standing.out_of) == (pytest.approx(4 + 0.4 * 33), 33.0)
 
 
-def test_late_days_are_free_first_and_then_cost(tmp_path: Path) -> None:
+def test_late_days_cost_beyond_free_ones(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         'weights = "points"\n[deadlines]\n"02" = 2026-10-12T23:59:00\n"5" = 2026-10-12T23:59:00\n'
@@ -113,7 +113,7 @@ def test_late_days_are_free_first_and_then_cost(tmp_path: Path) -> None:
     assert late.points < on_time.points and late.out_of == on_time.out_of
 
 
-def test_a_date_is_met_until_its_day_ends(tmp_path: Path) -> None:
+def test_date_deadline_lasts_until_midnight(tmp_path: Path) -> None:
     policy = read_policy(write(tmp_path, "[deadlines]\n02 = 2026-10-12\n"))
     due = datetime(2026, 10, 12, 23, 59, 59).timestamp()
     assert policy.days_late("Ada", "02_blocking_p2p", due) == 0
@@ -146,7 +146,7 @@ def test_days_are_those_of_the_calendar(
 
 
 @pytest.mark.parametrize("handed_in", ["2026-03-28T23:59:59.4", "2026-03-30T00:30:00"])
-def test_counts_days_of_23_hours_and_fractions_of_a_second(
+def test_counts_late_days_across_clock_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_in: str
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -162,12 +162,12 @@ def test_counts_days_of_23_hours_and_fractions_of_a_second(
         time.tzset()
 
 
-def test_finds_extensions_by_any_identifier_of_a_learner(tmp_path: Path) -> None:
+def test_finds_extensions_by_any_learner_identifier(tmp_path: Path) -> None:
     path = write(tmp_path, "[late.extensions]\nada42 = 3\n")
     assert read_policy(path, {"ada42": "Ada"}).late.extensions == {"Ada": 3}
 
 
-def test_the_notebook_with_the_smallest_share_is_dropped_and_one_always_stays() -> None:
+def test_drops_lowest_notebooks_except_last() -> None:
     records = [
         ada("02_blocking_p2p"),
         ada("05_collective_algorithms", "wrong"),
@@ -178,7 +178,7 @@ def test_the_notebook_with_the_smallest_share_is_dropped_and_one_always_stays() 
     assert standing_of(records, Policy(drop_lowest=9)).out_of > 0
 
 
-def test_counts_the_copy_that_gives_more_points_in_the_end() -> None:
+def test_counts_copy_with_most_final_points() -> None:
     good, better = ada("02_blocking_p2p", "wrong"), ada("02_blocking_p2p")
     copies = [good, record("Ada", *better.exercises, file="late.ipynb")]
     policy = Policy(deadlines={"02_blocking_p2p": datetime.fromtimestamp(DUE)})
@@ -235,14 +235,14 @@ def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
         ('drop_lowest = 1\n[late]\nfree_days = "3"\n', "and a number with a point"),
     ],
 )  # fmt: skip
-def test_a_wrong_date_or_number_says_how_to_write_it(tmp_path: Path, line: str, says: str) -> None:
+def test_policy_error_explains_expected_value(tmp_path: Path, line: str, says: str) -> None:
     with pytest.raises(PolicyError, match=says) as told:
         read_policy(write(tmp_path, line))
     assert f", line {line.count(chr(10))}: " in str(told.value)
     assert "RFC3339" not in str(told.value) and str(told.value).count("\n") == 0
 
 
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_unreadable_policy_error_fits_one_line(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_bytes(b"\xff")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
     (tmp_path / "long.toml").write_text("drop_lowest = " + "9" * 5_000)
@@ -254,6 +254,6 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_a_policy_is_read_as_editors_save_it(tmp_path: Path, encoding: str) -> None:
+def test_reads_policy_in_every_editor_encoding(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "policy.toml").write_text("drop_lowest = 2\n", encoding=encoding)
     assert read_policy(tmp_path / "policy.toml").drop_lowest == 2

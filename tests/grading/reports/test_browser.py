@@ -54,7 +54,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
         yield chromium
 
 
-def test_nothing_from_a_record_runs_or_is_fetched(browser: Browser, tmp_path: Path) -> None:
+def test_record_text_runs_and_fetches_nothing(browser: Browser, tmp_path: Path) -> None:
     records = [hostile_record(text) for text in TEXTS.values()]
     records += [unreadable_record(text + "!") for text in TEXTS.values()]
     pages = [
@@ -89,7 +89,7 @@ def test_nothing_from_a_record_runs_or_is_fetched(browser: Browser, tmp_path: Pa
 @pytest.mark.extended
 @pytest.mark.parametrize("width", [360, 1100])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_the_screen_in_both_schemes(
+def test_pages_fit_screen_in_both_schemes(
     browser: Browser, tmp_path: Path, shots: Path | None, width: int, scheme: str
 ) -> None:
     records = a_class(12)

@@ -28,7 +28,7 @@ def suites(text: str = "") -> ElementTree.Element:
     return ElementTree.fromstring(junit(course_of(records, text or "Autumn")))
 
 
-def test_a_suite_for_each_learner_and_a_case_for_each_exercise() -> None:
+def test_learners_become_suites_of_exercise_cases() -> None:
     root = suites()
     assert root.tag == "testsuites" and root.attrib == {
         "name": "Autumn",
@@ -49,7 +49,7 @@ def test_a_suite_for_each_learner_and_a_case_for_each_exercise() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_hostile_records_give_xml_of_the_same_shape(name: str) -> None:
+def test_hostile_records_keep_xml_structure(name: str) -> None:
     assert [each.tag for each in suites(TEXTS[name]).iter()] == [
         each.tag for each in suites("word").iter()
     ]
@@ -61,7 +61,7 @@ def test_hostile_records_give_xml_of_the_same_shape(name: str) -> None:
 COMMAND = re.compile(r"::(error|warning) file=([^,:]*),line=1,title=([^,:]*)::([^\r\n]*)")
 
 
-def test_annotates_each_exercise_that_did_not_pass() -> None:
+def test_annotates_each_failed_exercise() -> None:
     lines = list(github_annotations(CLASS, "submissions/"))
     found = [COMMAND.fullmatch(line) for line in lines]
     assert all(found) and len(lines) == 4
@@ -72,7 +72,7 @@ def test_annotates_each_exercise_that_did_not_pass() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_record_cannot_start_a_workflow_command(name: str) -> None:
+def test_record_never_starts_workflow_command(name: str) -> None:
     text = TEXTS[name]
     records = [hostile_record(text), unreadable_record(text)]
     lines = list(github_annotations(records))
@@ -82,7 +82,7 @@ def test_a_record_cannot_start_a_workflow_command(name: str) -> None:
         assert not UNSHOWABLE.search(line) and len(line) < 20_000
 
 
-def test_percent_signs_and_line_ends_are_escaped() -> None:
+def test_escapes_percent_signs_and_line_ends() -> None:
     tried = exercise(outcome="crashed", message="100%\r\nsecond%0Aline", heading="a: b, c%")
     (line,) = github_annotations([record("Ada", tried)])
     assert line.endswith("::100%25%0Asecond%250Aline")
@@ -107,7 +107,7 @@ def test_nothing_in_the_summary_is_markup(name: str) -> None:
     assert tags(TEXTS[name]) == tags("word")
 
 
-def test_markdown_shows_a_text_letter_by_letter() -> None:
+def test_markdown_shows_text_verbatim() -> None:
     for name in ("markdown", "script", "entity", "mathtext"):
         shown = Page(mistune.html(escape_markdown(TEXTS[name], 500)).encode()).text.strip()
         assert shown == " ".join(TEXTS[name].split())

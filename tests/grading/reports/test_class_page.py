@@ -33,13 +33,13 @@ def test_an_empty_class_has_a_page() -> None:
     assert "0 learners" in text_of()
 
 
-def test_a_torch_that_was_never_tested_is_named() -> None:
+def test_names_untested_torch() -> None:
     for torch in ("2.13.0+cpu", "2.14.1"):
         text = text_of(replace(record("Ada", exercise()), versions={"torch": torch}))
         assert ("verdicts may be wrong" in text) == (torch == "2.14.1")
 
 
-def test_lists_exercises_hardest_first_with_share_and_median() -> None:
+def test_lists_hardest_exercises_first() -> None:
     records = [
         record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong")),
         record("Bob", exercise("ping_pong"), exercise("token_ring", "not attempted")),
@@ -57,7 +57,7 @@ def test_lists_exercises_hardest_first_with_share_and_median() -> None:
     assert "67 % (2 of 3)" in text_of(*records)
 
 
-def test_mistakes_that_differ_in_numbers_are_one() -> None:
+def test_merges_mistakes_differing_in_numbers() -> None:
     def wrong(rank: int) -> tuple[object, ...]:
         return (
             case(outcome="wrong", advice=f"Rank {rank} kept tensor([{rank}., 2.]) at 0x7f{rank}."),
@@ -76,7 +76,7 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
     assert normalize_words("Rank 1 waits") != normalize_words("Rank 1 sends")
 
 
-def test_groups_answers_by_known_mistake_not_by_advice() -> None:
+def test_groups_answers_by_known_mistake() -> None:
     known = known_mistakes(exercises()["broadcast_from"])[0]
     filled = [known.words.replace("{src}", str(rank)) for rank in (1, 5)]
     explained = [
@@ -101,7 +101,7 @@ def test_groups_answers_by_known_mistake_not_by_advice() -> None:
     ]
 
 
-def test_the_class_page_shows_no_hidden_case() -> None:
+def test_class_page_hides_hidden_cases() -> None:
     text = text_of(record("Ada", exercise(outcome="wrong", cases=(case(), hidden_case()))))
     assert "271828" in SECRET_INPUT and "271828" not in text
     assert "a hidden one does not" in text
@@ -120,7 +120,7 @@ def test_lists_stuck_learners_with_the_reason() -> None:
     assert "1 file cannot be read" in found["Cleo"] and "Ada" not in found
 
 
-def test_faults_and_flags_are_places_to_look() -> None:
+def test_attention_list_shows_faults_and_flags() -> None:
     flagged = exercise(flags=("traffic does not match: look",))
     text = text_of(
         record("Ada", flagged),
@@ -132,7 +132,7 @@ def test_faults_and_flags_are_places_to_look() -> None:
     assert "3 to look at" in text
 
 
-def test_every_learner_is_listed_and_linked_to_a_page_of_its_own() -> None:
+def test_lists_and_links_every_learner() -> None:
     course = course_of(a_class(12), "Autumn")
     page = Page(class_page(course))
     links = {each for each in page.values("href") if each.startswith("learners/")}
@@ -150,13 +150,13 @@ def test_the_distribution_counts_everybody_once() -> None:
     )
 
 
-def test_labels_and_titles_are_not_read_as_mathtext() -> None:
+def test_labels_never_parse_as_mathtext() -> None:
     title = r"Autumn $\frac{1}{$ and $x^2$"
     text = text_of(record(r"$\alpha$ & Ada"), title=title)
     assert title in text and r"$\alpha$ & Ada" in text
 
 
-def test_the_better_of_two_files_of_one_notebook_counts_and_both_are_reported() -> None:
+def test_counts_better_copy_and_reports_both() -> None:
     good = record("Ada", exercise())
     bad = replace(good, file="Ada/copy.ipynb", exercises=(exercise(outcome="wrong"),))
     for records in ([good, bad], [bad, good]):
@@ -165,7 +165,7 @@ def test_the_better_of_two_files_of_one_notebook_counts_and_both_are_reported() 
         assert "further copy" in text_of(*records) and "Ada/copy.ipynb" in text_of(*records)
 
 
-def test_ungraded_exercises_do_not_count_in_the_points_to_reach() -> None:
+def test_ungraded_exercises_lower_reachable_points() -> None:
     ada = record("Ada", exercise("ping_pong"), exercise("token_ring"))
     bob = record("Bob", exercise("ping_pong"), fault("token_ring"))
     course = course_of([ada, bob], "Autumn")
@@ -174,7 +174,7 @@ def test_ungraded_exercises_do_not_count_in_the_points_to_reach() -> None:
     assert all(each.share == 1.0 for each in course.standings)
 
 
-def test_the_notebook_of_an_unreadable_file_is_known_by_its_name() -> None:
+def test_filename_identifies_unreadable_notebook() -> None:
     course = course_of([record("Ada", exercise()), unreadable("Cleo")], "Autumn")
     cleo = course.standings[1]
     assert (

@@ -34,7 +34,7 @@ def points(*records: Record, late: dict[str, int] | None = None, policy: Policy 
     return standing.points
 
 
-def test_two_parts_of_a_notebook_count_together() -> None:
+def test_combines_parts_of_same_notebook() -> None:
     first, second = (
         part("one", ping_pong="passed"),
         part("two", token_ring="passed", ping_pong="wrong"),
@@ -50,7 +50,7 @@ def test_two_parts_of_a_notebook_count_together() -> None:
     assert said in gradebook(course).decode("utf-8-sig")
 
 
-def test_an_attempt_takes_precedence_over_a_stub_or_a_fault() -> None:
+def test_attempt_outranks_stub_and_fault() -> None:
     tried, blank = part("a", ping_pong="wrong"), part("b", token_ring="passed")
     (standing,) = course_of([tried, blank], "", (), EQUAL).standings
     assert [each.outcome for each in standing.exercises] == ["wrong", "passed"]
@@ -63,9 +63,7 @@ def test_an_attempt_takes_precedence_over_a_stub_or_a_fault() -> None:
     ("days", "expected"),
     [(0, 20.0), (1, 18.0), (4, 12.0), (5, 10.0), (9, 10.0)],
 )
-def test_a_late_second_file_counts_only_if_it_gains_more_than_its_penalty(
-    days: int, expected: float
-) -> None:
+def test_late_copy_must_outweigh_its_penalty(days: int, expected: float) -> None:
     due = datetime.fromisoformat("2026-10-10T12:00:00+00:00")
     rules = {"deadlines": {"02_blocking_p2p": due}, "late": LatePolicy(per_day=0.1)}
     policy = Policy(weights="points", further="counts", **rules)  # type: ignore[arg-type]
@@ -73,7 +71,7 @@ def test_a_late_second_file_counts_only_if_it_gains_more_than_its_penalty(
     assert points(early, later, late={"one": 0, "two": days}, policy=policy) == expected
 
 
-def test_a_file_with_two_notebooks_counts_for_both() -> None:
+def test_file_counts_for_both_its_notebooks() -> None:
     tries = (exercise("ping_pong"), exercise("count_votes", "wrong"), exercise("my_slice"))
     both = record("ada", *tries, notebook="00_start_here", file="ada/all.ipynb")
     assert [each.notebook for each in split_by_notebook(both)] == [
@@ -109,12 +107,12 @@ def answered(**answers: str) -> Record:
         ({}, False),
     ],
 )
-def test_recognizes_the_courses_solutions_by_their_text(answers: dict[str, str], own: bool) -> None:
+def test_recognizes_course_solutions_by_text(answers: dict[str, str], own: bool) -> None:
     assert is_course_solution(answered(**answers), SOLUTIONS) is own
     assert not is_course_solution(answered(**answers), {})
 
 
-def test_the_courses_own_solutions_do_not_count_and_are_listed_for_review() -> None:
+def test_course_solutions_earn_nothing() -> None:
     mine = record("ada", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted"))
     course = course_of([mine, answered(**SOLUTIONS)], "", (), EQUAL, references=SOLUTIONS)
     (standing,) = course.standings
@@ -125,7 +123,7 @@ def test_the_courses_own_solutions_do_not_count_and_are_listed_for_review() -> N
     assert alone.points == 0 and not alone.records
 
 
-def test_blank_notebooks_of_a_whole_folder_change_no_share() -> None:
+def test_blank_notebooks_change_no_share() -> None:
     """A quarter of the class must have attempted a notebook before it counts for the others."""
     work = [record(name, exercise(), file=f"{name}/02.ipynb") for name in ("ada", "bob", "cy")]
     blank = [
@@ -141,7 +139,7 @@ def test_blank_notebooks_of_a_whole_folder_change_no_share() -> None:
     assert list(course_of(blank, "", (), EQUAL).notebooks) == ["00_start_here"]
 
 
-def test_a_notebook_that_counts_although_most_have_not_handed_it_in_is_named() -> None:
+def test_names_rarely_submitted_counting_notebook() -> None:
     work = [record(f"p{n}", exercise(), file=f"p{n}/02.ipynb") for n in range(6)]
     few = [
         record(f"p{n}", exercise("count_votes"), notebook="00_start_here", file=f"p{n}/00.ipynb")

@@ -24,7 +24,7 @@ def query_rows(data: bytes, query: str) -> list[tuple[Any, ...]]:
         return opened.execute(query).fetchall()
 
 
-def test_stores_points_of_the_check_next_to_points_that_count() -> None:
+def test_database_stores_checked_and_counted_points() -> None:
     given = Override("Ada", "ping_pong", 7.0, "shown orally", "a tutor")
     ada = record("Ada", exercise(outcome="wrong", answer="def ping_pong(): ..."))
     moved = Change("2026-10-20", "Ada", "ping_pong", 4.0, 7.0, "set by hand")
@@ -49,7 +49,7 @@ def test_hostile_texts_are_values(name: str) -> None:
     assert query_rows(data, "select count(*) from exercises") == [(6,)]
 
 
-def test_the_documented_queries_give_a_matrix_and_an_answer_with_its_cases() -> None:
+def test_documented_queries_return_matrix_and_cases() -> None:
     text = (find_workspace().root / "docs" / "json.md").read_text(encoding="utf-8")
     matrix, answer = re.findall("```sql\n(.*?)```", text, re.DOTALL)
     ada = record("Ada Lovelace", exercise(outcome="wrong", answer="def ping_pong(): ..."))

@@ -50,7 +50,7 @@ ODD_NAMES = [
 ]
 
 
-def test_page_names_are_safe_and_unique_for_any_name() -> None:
+def test_page_names_are_safe_and_unique() -> None:
     names = page_names(ODD_NAMES)
     assert len(names) == len(set(ODD_NAMES))
     assert len({name.casefold() for name in names.values()}) == len(names)
@@ -82,7 +82,7 @@ def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out" / "learners").iterdir())) == len(records)
 
 
-def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+def test_reports_never_follow_links(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     out = tmp_path / "out"
@@ -102,20 +102,20 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
         assert kept.read_text() == "kept" and not (out / name).is_symlink()
 
 
-def test_nothing_is_left_of_files_that_were_being_written(tmp_path: Path) -> None:
+def test_report_writing_leaves_no_temporary_files(tmp_path: Path) -> None:
     write_reports(course_of(a_class(9), "Autumn"), tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.html")} == {0o644}
 
 
-def test_out_may_be_a_link_of_the_users_own(tmp_path: Path) -> None:
+def test_output_folder_can_be_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "real")
     write_reports(course_of([record()], "Autumn"), tmp_path / "out")
     assert (tmp_path / "real" / "class.html").is_file()
 
 
-def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+def test_unwritable_output_error_fits_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         with pytest.raises(CannotGrade) as told:
@@ -127,7 +127,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
         write_reports(course_of([record()], "Autumn"), tmp_path / "out")
 
 
-def test_a_second_run_removes_pages_of_learners_who_left(tmp_path: Path) -> None:
+def test_second_run_removes_departed_learner_pages(tmp_path: Path) -> None:
     write_reports(course_of([record("Ada"), record("Bob")], "Autumn"), tmp_path)
     (tmp_path / "learners" / "notes.html").write_text("the instructor's own")
     write_reports(course_of([record("Ada")], "Autumn"), tmp_path)

@@ -92,13 +92,13 @@ def test_formulas_in_cells_are_not_run(formula: str) -> None:
 
 
 @given(st.text(st.sampled_from("=+-@＝－\t\r\n \"',;|x1.\u200b\u00a0\0\ud800"), max_size=12))
-def test_does_not_split_text_into_a_formula(text: str) -> None:
+def test_csv_text_never_becomes_formula(text: str) -> None:
     data = csv_bytes([["x", text, "y"]], bom=True)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert len(cells_of(data)) == 1 and len(cells_of(data)[0]) == 3
 
 
-def test_numbers_stay_numbers_and_names_stay_names() -> None:
+def test_gradebook_keeps_numbers_and_names() -> None:
     for text in (
         "12",
         "-3",
@@ -117,7 +117,7 @@ def test_numbers_stay_numbers_and_names_stay_names() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_hostile_records_give_rows_of_one_length_and_no_formula(name: str) -> None:
+def test_hostile_records_keep_row_length(name: str) -> None:
     text = TEXTS[name]
     course = course_of(
         [hostile_record(text), hostile_record(text, 1), unreadable_record(text + "!")], text
@@ -163,7 +163,7 @@ def matched(tmp_path: Path, text: str, encoding: str = "utf-8") -> RosterMatch:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_writes_the_columns_that_canvas_imports(tmp_path: Path, encoding: str) -> None:
+def test_writes_columns_for_canvas_import(tmp_path: Path, encoding: str) -> None:
     data = platform_import(
         canvas.PLATFORM, course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding)
     )
@@ -223,7 +223,7 @@ def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
     ]
 
 
-def test_writes_the_columns_that_moodle_imports(tmp_path: Path) -> None:
+def test_writes_columns_for_moodle_import(tmp_path: Path) -> None:
     match = matched(tmp_path, MOODLE)
     assert match.column == "ID number" and match.without_entry == ("cleo", "dan")
     data = platform_import(moodle.PLATFORM, course_of(CLASS, "Autumn", NAMED), match)
@@ -246,7 +246,7 @@ def test_moodle_gets_no_grade_above_100(tmp_path: Path) -> None:
     assert head[-1].endswith("(%)") and ada[-1] == "75"
 
 
-def test_a_roster_of_one_platform_gives_no_file_for_the_other(tmp_path: Path) -> None:
+def test_roster_yields_only_own_platform_file(tmp_path: Path) -> None:
     course = course_of(CLASS, "Autumn", NAMED)
     assert platform_import(moodle.PLATFORM, course, matched(tmp_path, CANVAS)) is None
     assert platform_import(canvas.PLATFORM, course, matched(tmp_path, MOODLE)) is None

@@ -48,7 +48,7 @@ def test_reports_scores_outputs_and_status() -> None:
     assert all(test.keys() <= ALLOWED_IN_TEST for test in given["tests"])
 
 
-def test_notes_for_the_instructor_are_hidden_from_learners() -> None:
+def test_instructor_notes_stay_hidden_from_learners() -> None:
     flagged = exercise("ping_pong", flags=("traffic does not match: look",))
     given = results([record("Ada", flagged, fault("token_ring")), unreadable("Ada")])
     assert given["stdout_visibility"] == "hidden"
@@ -58,7 +58,7 @@ def test_notes_for_the_instructor_are_hidden_from_learners() -> None:
     assert "line 3, column 7: this is not valid JSON" in given["output"]
 
 
-def test_a_fault_of_the_grading_costs_nothing() -> None:
+def test_grading_fault_costs_no_points() -> None:
     given = results([record("Ada", exercise("ping_pong"), fault("token_ring"))])
     assert given["score"] == 20
     faulty = given["tests"][1]
@@ -66,7 +66,7 @@ def test_a_fault_of_the_grading_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_hostile_records_give_plain_text_of_sane_length(name: str) -> None:
+def test_hostile_records_give_short_plain_text(name: str) -> None:
     data = results_json([hostile_record(TEXTS[name]), unreadable_record(TEXTS[name])])
     assert data.isascii() and len(data) < 400_000
     given = json.loads(data)
@@ -93,7 +93,7 @@ def archive() -> zipfile.ZipFile:
     return zipfile.ZipFile(target)
 
 
-def test_the_zip_has_gradescopes_files_and_the_secret_once(archive: zipfile.ZipFile) -> None:
+def test_zip_contains_gradescope_files_and_secret(archive: zipfile.ZipFile) -> None:
     names = archive.namelist()
     assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))
     assert "course/solutions/02_blocking_p2p.ipynb" in names and "course/pyproject.toml" in names
@@ -123,7 +123,7 @@ def test_the_weights_of_a_policy_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "abc", f"{SECRET}\n{SECRET}"])
-def test_a_secret_that_cannot_be_used_is_refused(secret: str) -> None:
+def test_refuses_unusable_secret(secret: str) -> None:
     with pytest.raises(CannotGrade):
         write_zip(io.BytesIO(), find_workspace().root, secret)
 
@@ -156,7 +156,7 @@ def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
+def test_autograder_grades_submission(autograder: Path) -> None:
     notebook = "00_start_here.ipynb"
     shutil.copy(find_workspace().solutions / notebook, autograder / "submission" / notebook)
     stray = "07_data_partitioning.ipynb"  # not of the class's: neither its points nor its verdicts count
@@ -176,7 +176,7 @@ def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_submission_without_a_notebook_says_so(autograder: Path) -> None:
+def test_submission_without_notebook_says_so(autograder: Path) -> None:
     (autograder / "submission" / "essay.txt").write_text("x")
     done = run(autograder, "run_autograder")
     assert done.returncode == 0
@@ -204,7 +204,7 @@ ONE_ANSWER = """def my_slice(rank, world_size, n):
 
 @pytest.mark.extended
 @pytest.mark.parametrize("ending", [".ipynb.json", ".IPYNB", ".ipynb.txt", ".json"])
-def test_a_notebook_has_points_by_any_name(autograder: Path, ending: str) -> None:
+def test_notebook_earns_points_under_any_name(autograder: Path, ending: str) -> None:
     write_notebook(autograder / "submission" / f"00_start_here{ending}", ONE_ANSWER)
     done = run(autograder, "run_autograder")
     assert done.returncode == 0, done.stderr
@@ -212,7 +212,7 @@ def test_a_notebook_has_points_by_any_name(autograder: Path, ending: str) -> Non
     assert given["score"] > 0, given
 
 
-def test_a_fault_leaves_no_results_rather_than_a_zero(autograder: Path) -> None:
+def test_grading_fault_leaves_no_results(autograder: Path) -> None:
     (autograder / "submission" / "a.ipynb").write_text("{}")
     (autograder / "results").mkdir()
     (autograder / "results" / "results.json").write_text('{"score": 99}')
@@ -221,7 +221,7 @@ def test_a_fault_leaves_no_results_rather_than_a_zero(autograder: Path) -> None:
     assert not (autograder / "results" / "results.json").exists()
 
 
-def test_a_grader_that_gave_up_leaves_no_results_either(autograder: Path) -> None:
+def test_failed_grader_leaves_no_results(autograder: Path) -> None:
     """Python ends with 1 after an error that nobody caught, as `course grade` does for an unreadable file."""
     (autograder / "submission" / "a.ipynb").write_text("{}")
     python = autograder / "python"

@@ -44,7 +44,7 @@ def words(page: Page) -> str:
     return " ".join(page.text.split())
 
 
-def test_shows_total_outcomes_points_and_where_to_look_first() -> None:
+def test_shows_points_outcomes_and_starting_point() -> None:
     page = page_of(
         record(
             "Ada",
@@ -71,7 +71,7 @@ def test_shows_total_outcomes_points_and_where_to_look_first() -> None:
     assert not any(word in text for word in ("bubblewrap", "It does not stop", "9f86d081884c7d65"))
 
 
-def test_shows_only_the_number_of_hidden_cases_that_passed() -> None:
+def test_shows_hidden_cases_only_as_count() -> None:
     hidden_alone = exercise("ping_pong", "wrong", cases=(case(), hidden_case("wrong")))
     text = words(page_of(record("Ada", hidden_alone)))
     assert "0 of 1 hidden cases passed. What do your own tries leave out" in text
@@ -82,7 +82,7 @@ def test_shows_only_the_number_of_hidden_cases_that_passed() -> None:
 HOW = sorted({each.value for each in Outcome if kind_of(each.value) is Kind.FAILED})
 
 
-def test_how_hidden_cases_fail_is_shown_nowhere() -> None:
+def test_never_shows_failures_of_hidden_cases() -> None:
     """Else an answer says by a crash or by a hang what a hidden case has given it."""
     told = set()
     for one, other in [("wrong", "wrong"), *permutations(HOW, 2)]:
@@ -110,14 +110,14 @@ def test_how_visible_cases_fail_is_shown() -> None:
     assert "0 of 1 exercise passed, 1 deadlocked" in text and "crashed" not in text
 
 
-def test_cases_of_a_passed_exercise_are_folded_away() -> None:
+def test_passed_exercise_folds_its_cases() -> None:
     page = page_of(record("Ada", exercise()))
     text = words(page)
     assert "1 visible case and 1 hidden, all passed" in text
     assert [tag.name for tag in page.tags].count("details") == 1
 
 
-def test_visible_cases_come_first_and_are_folded_after_three() -> None:
+def test_visible_cases_fold_after_three() -> None:
     cases = (*(case(f"case {n}") for n in range(4)), wrong_case(), hidden_case("wrong"))
     page = page_of(record("Ada", exercise("ping_pong", "wrong", cases=cases)))
     text = words(page)
@@ -125,14 +125,14 @@ def test_visible_cases_come_first_and_are_folded_after_three() -> None:
     assert text.index("3 ranks, 5 elements") < text.index("case 0") < text.index("2 more visible")
 
 
-def test_flags_are_not_for_the_learner_and_repairs_are() -> None:
+def test_learner_sees_repairs_without_flags() -> None:
     tried = exercise(flags=("looks copied",), notes=("the last of two definitions counts",))
     text = words(page_of(record("Ada", tried, notes=("cell 7 has no source",))))
     assert "looks copied" not in text
     assert "the last of two definitions counts" in text and "cell 7 has no source" in text
 
 
-def test_a_fault_of_the_grading_is_reported_as_one_and_costs_nothing() -> None:
+def test_reports_grading_fault_without_cost() -> None:
     text = words(page_of(record("Ada", exercise(), fault())))
     assert FAULT_TEXT in text and "10 of 10 points" in text and "SIGKILL" not in text
 
@@ -150,7 +150,7 @@ def test_lists_unreadable_missing_and_further_files() -> None:
     assert "could not be read" in text and "line 3, column 7: this is not valid JSON" in text
 
 
-def test_a_valid_picture_is_shown_with_its_size() -> None:
+def test_shows_valid_picture_with_size() -> None:
     page = page_of(record("Ada", exercise(picture=picture())))
     (image,) = [dict(tag.attributes) for tag in page.tags if tag.name == "img"]
     assert image["src"] == "data:image/png;base64," + picture()
@@ -185,11 +185,11 @@ def test_leaves_out_damaged_pictures(bad: str) -> None:
     assert not [tag for tag in page.tags if tag.name == "img"]
 
 
-def test_a_picture_that_is_too_large_to_unpack_is_left_out() -> None:
+def test_leaves_out_oversized_picture() -> None:
     assert checked_png(picture(60.0)) is None
 
 
-def test_no_id_occurs_twice_in_a_page() -> None:
+def test_page_repeats_no_element_id() -> None:
     page = page_of(record("Ada", exercise(), exercise("token_ring")), unreadable("Ada"))
     identifiers = page.values("id")
     assert len(identifiers) == len(set(identifiers)) == 2
@@ -197,7 +197,7 @@ def test_no_id_occurs_twice_in_a_page() -> None:
     assert all(re.fullmatch(r"e\d+-\d+", each) for each in identifiers)
 
 
-def test_which_hidden_case_failed_is_not_shown() -> None:
+def test_never_names_failed_hidden_case() -> None:
     """An answer that fails where it likes says nothing so of what its hidden cases were given."""
     one, other = hidden_case("wrong"), hidden_case("passed")
     first, second = (

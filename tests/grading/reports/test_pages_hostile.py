@@ -37,7 +37,7 @@ def pages_of(text: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_tag_or_attribute_comes_from_a_record(name: str) -> None:
+def test_records_add_no_tags_or_attributes(name: str) -> None:
     plain = sorted(map(repr, (Page(page).shape for page in pages_of("word"))))
     hostile = [Page(page) for page in pages_of(TEXTS[name])]
     assert sorted(repr(page.shape) for page in hostile) == plain
@@ -71,7 +71,7 @@ def test_backticks_make_code_and_nothing_else() -> None:
         assert "<b>bold</b>" in parsed.text and "`one left <i>" in parsed.text
 
 
-def test_a_page_allows_its_own_style_and_no_script() -> None:
+def test_page_allows_own_style_without_scripts() -> None:
     course = course_of(records_of("word"), title="word")
     for page in (class_page(course), learner_page(course, course.standings[0])):
         (policy,) = [

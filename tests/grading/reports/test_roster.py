@@ -40,30 +40,26 @@ def roster_file(tmp_path: Path, data: str | bytes) -> Path:
         ("Student,ID\n" + "x" * 200_000 + ",1\n", "this is not CSV"),
     ],
 )
-def test_reports_a_file_that_is_not_a_roster_in_one_line(
-    tmp_path: Path, data: str | bytes, words: str
-) -> None:
+def test_non_roster_error_fits_one_line(tmp_path: Path, data: str | bytes, words: str) -> None:
     with pytest.raises(RosterError, match=words) as told:
         read_roster(roster_file(tmp_path, data))
     assert "roster.csv" in str(told.value) and "\n" not in str(told.value)
 
 
-def test_reports_a_missing_file_in_one_line(tmp_path: Path) -> None:
+def test_missing_file_error_fits_one_line(tmp_path: Path) -> None:
     with pytest.raises(RosterError, match="cannot be read: No such file"):
         read_roster(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_finds_the_column_and_reports_unmatched_names_of_both_files(
-    tmp_path: Path, delimiter: str
-) -> None:
+def test_finds_column_and_reports_unmatched_names(tmp_path: Path, delimiter: str) -> None:
     text = "Student,Login\nAda,al1\nBob,bb2\nEve,ee3\n".replace(",", delimiter)
     match = match_roster(read_roster(roster_file(tmp_path, text)), ["al1", "BB2", "zz9"])
     assert match.column == "Login" and match.rows == ("al1", "BB2", None)
     assert match.without_submission == ("ee3",) and match.without_entry == ("zz9",)
 
 
-def test_names_that_differ_in_case_only_stay_apart(tmp_path: Path) -> None:
+def test_distinguishes_names_by_letter_case(tmp_path: Path) -> None:
     roster = read_roster(roster_file(tmp_path, "Login\nada\nAda\n"))
     assert match_roster(roster, ["Ada", "ada"]).rows == ("ada", "Ada")
     roster = read_roster(roster_file(tmp_path, "Login\nADA\nbob\n"))
@@ -109,7 +105,7 @@ def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
     assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
 
 
-def test_a_number_in_a_name_is_not_an_identifier(tmp_path: Path) -> None:
+def test_number_in_name_is_no_identifier(tmp_path: Path) -> None:
     """Neither a try, nor the mark of a copy, nor the number of a group gives somebody's points to others."""
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nKay,1\nBob,2\nZoe,3\n")
@@ -145,7 +141,7 @@ Bob,Ray,23,U,D,c@uni.example,-
 """
 
 
-def test_moodles_worksheet_distinguishes_people_with_the_same_name(tmp_path: Path) -> None:
+def test_moodle_worksheet_distinguishes_same_named_people(tmp_path: Path) -> None:
     apart = {
         "Ann Lee (22)": Source("Ann Lee", "Ann Lee (22)", "moodle", "22"),
         "Ann Lee (23)": Source("Ann Lee", "Ann Lee (23)", "moodle", "23"),
@@ -177,7 +173,7 @@ def test_matches_learners_of_moodles_blind_marking(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["{0} {1}", "{1} {0}", "{1}, {0}"])
-def test_first_and_last_name_in_two_columns_are_one_name(tmp_path: Path, form: str) -> None:
+def test_joins_first_and_last_name_columns(tmp_path: Path, form: str) -> None:
     names = [form.format("Ann", "Lee"), form.format("Bob", "Ray")]
     text = (
         GRADE_EXPORT
@@ -188,13 +184,13 @@ def test_first_and_last_name_in_two_columns_are_one_name(tmp_path: Path, form: s
     assert match.rows == tuple(names)
 
 
-def test_a_number_of_moodle_is_not_an_id_number(tmp_path: Path) -> None:
+def test_moodle_number_never_matches_id_number(tmp_path: Path) -> None:
     found = folders("Bob Ray_22_assignsubmission_file_", "Ann Lee_23_assignsubmission_file_")
     match = match_sources(read_roster(roster_file(tmp_path, GRADE_EXPORT)), found)
     assert match.rows == ("Ann Lee", "Bob Ray")
 
 
-def test_recognizes_a_person_without_a_submission_by_any_name(tmp_path: Path) -> None:
+def test_finds_absent_person_by_any_name(tmp_path: Path) -> None:
     match = match_roster(read_roster(roster_file(tmp_path, GRADE_EXPORT)), ["Ann Lee"])
     (absent,) = match.without_submission
     assert absent == "Bob Ray"
@@ -206,7 +202,7 @@ def test_recognizes_a_person_without_a_submission_by_any_name(tmp_path: Path) ->
     assert with_bob.rows == ("Ann Lee", "Bob Ray") and with_bob.without_entry == ("Somebody Else",)
 
 
-def test_a_similar_name_does_not_get_anothers_row(tmp_path: Path) -> None:
+def test_similar_name_never_takes_other_row(tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nbob,1\nann,2\n")
     match = match_roster(read_roster(path), ["ann", "bob", "BOB"])
@@ -226,7 +222,7 @@ def test_a_similar_name_does_not_get_anothers_row(tmp_path: Path) -> None:
         ("Dalībnieks_24", "Dalībnieks 24"),  # in no list of ours
     ],
 )
-def test_moodle_s_number_names_learners_in_blind_marking(
+def test_moodle_number_identifies_blind_marked_learners(
     tmp_path: Path, folder: str, identifier: str
 ) -> None:
     path = tmp_path / "roster.csv"

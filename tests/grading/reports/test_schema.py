@@ -45,7 +45,7 @@ def test_the_schema_is_valid() -> None:
 @pytest.mark.parametrize(
     "one", RECORDS, ids=lambda one: one.learner[:12].encode("ascii", "replace")
 )
-def test_records_are_valid_and_read_back_equal(one: Record) -> None:
+def test_valid_records_read_back_equal(one: Record) -> None:
     VALIDATOR.validate(written(one))
     assert from_json(written(one)) == one
     assert from_json(one.as_json()) == one
@@ -70,7 +70,7 @@ def test_records_are_valid_and_read_back_equal(one: Record) -> None:
         (("exercises", 1, "cases", 1, "rows", 0, 0), "0"),
     ],
 )
-def test_refuses_data_that_are_not_a_record(path: tuple[str | int, ...], value: object) -> None:
+def test_refuses_non_record_data(path: tuple[str | int, ...], value: object) -> None:
     data: Any = written(record("Ada", exercise(), exercise("token_ring", "wrong")))
     place = data
     for step in path[:-1]:

@@ -18,7 +18,7 @@ def rows(records: list[Record], named: tuple[str, ...] = ()) -> dict[str, tuple[
     return {s.learner: (s.points, s.out_of) for s in course_of(records, "", named).standings}
 
 
-def test_a_stray_notebook_of_one_learner_changes_no_other_row() -> None:
+def test_stray_notebook_changes_no_other_row() -> None:
     course = course_of([*CLASS, STRAY], "")
     assert course.extra_notebooks == ("00_start_here",)
     assert rows([*CLASS, STRAY]) == rows(CLASS)
@@ -28,7 +28,7 @@ def test_a_stray_notebook_of_one_learner_changes_no_other_row() -> None:
 
 
 @pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
-def test_one_learner_of_many_adds_no_notebook_to_the_class(count: int, counts: bool) -> None:
+def test_single_learner_adds_no_class_notebook(count: int, counts: bool) -> None:
     stray = record(CLASS[0].learner, exercise("count_votes"), notebook="00_start_here", file="00")
     assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
 
@@ -42,7 +42,7 @@ def test_gradescope_counts_the_named_notebooks_alone() -> None:
     assert "eve/00.ipynb: another notebook: Few learners attempted it" in look["output"]
 
 
-def test_the_instructor_may_name_the_class_notebooks() -> None:
+def test_instructor_can_name_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
     assert not course.extra_notebooks and list(course.notebooks) == [
         "00_start_here",
@@ -55,7 +55,7 @@ def test_the_instructor_may_name_the_class_notebooks() -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 4))
-def test_gradescope_counts_the_best_of_several_copies(count: int) -> None:
+def test_gradescope_counts_best_copy(count: int) -> None:
     best = record("eve", exercise(), notebook="02_blocking_p2p", file="eve/a.ipynb")
     copies = [
         record(
