@@ -2,7 +2,7 @@
 
 - In forward a rank's tensor goes to the next rank and is used there. So which rank knows the gradient of
   that tensor?
-- The gradient goes in the opposite direction: to the previous rank.
+- The gradient needs to go in the opposite direction, to the previous rank.
 - forward: return shift(x, 1). backward: return shift(grad, -1).
 """
 

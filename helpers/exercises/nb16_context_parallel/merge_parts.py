@@ -2,8 +2,8 @@
 
 - An output is a sum of values, divided by the sum of the weights; lse is the logarithm of that sum. What are
   the two divisors, and what is the new one?
-- The new sum of weights is exp(lse_a) + exp(lse_b). Each output counts with its share of it. Work with
-  differences of logarithms: exp(1000) is inf, exp(1000 - 1001) is not.
+- The new sum of weights is exp(lse_a) + exp(lse_b), and each output counts with its share of this sum. You
+  should work with differences of logarithms, because exp(1000) is inf, but exp(1000 - 1001) is not.
 - lse = torch.logaddexp(lse_a, lse_b); out = out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(); return
   out, lse.
 """

@@ -1,9 +1,9 @@
 """16.3 Ring attention (20 min, ●●●●○)
 
-- Begin with your own keys and values. How many more blocks arrive, and which of their keys does each query
-  see?
-- After the first part: pass k, v and their positions on, attend to what came, merge. A query at
-  `positions[i]` sees a key at `places[j]`, which has come with it, where positions[i] >= places[j].
+- Begin with the keys and values of this rank. How many more blocks arrive, and which of their keys does each
+  query see?
+- After the first part, pass on k, v and their positions, attend to the arriving block, and merge. A query at
+  `positions[i]` sees a key at `places[j]`, which arrived with the key, if positions[i] >= places[j].
 - places = positions; out, lse = attend(q, k, v, positions[:, None] >= places). Then world_size - 1 times: k,
   v, places = PassOn.apply(k), PassOn.apply(v), PassOn.apply(places); out, lse = merge_parts(out, lse,
   *attend(q, k, v, positions[:, None] >= places)).

@@ -1,13 +1,14 @@
 """17.4 A layer of several experts per rank (25 min, ●●●●○)
 
-- In which order do copies arrive: by sender, or by expert? And in which order must results be sent back?
-- Count the copies for each expert, not for each rank, and exchange these counts: a rank then knows, for each
-  sender, how many of its rows belong to each of its experts. So it can name the expert of every row that
-  arrived, sort by it, and undo the sorting before results go back.
-- theirs.view(world_size, local) has a row for each sender and a column for each own expert. Expert of each
-  arrived row: torch.arange(local).repeat(world_size).repeat_interleave(theirs); by_expert = its argsort();
-  grouped(arrived[by_expert], up, theirs.view(world_size, local).sum(0).tolist()); then done[by_expert] =
-  rows. At the end y[order] = back, times weights, summed over the k copies, plus shared(x).
+- In which order do copies arrive: by sender, or by expert? And in which order should you send results back?
+- Count the copies for each expert instead of each rank, and exchange these counts. Then for each sender, a
+  rank knows how many of the rows belong to each of its experts. So it can list the expert of every arrived
+  row, sort by this list, and undo the sorting before sending results back.
+- theirs.view(world_size, local) has a row for each sender and a column for each local expert. The expert of
+  each arrived row: torch.arange(local).repeat(world_size).repeat_interleave(theirs); by_expert = its
+  argsort(); grouped(arrived[by_expert], up, theirs.view(world_size, local).sum(0).tolist()); then
+  done[by_expert] = rows. At the end y[order] = back, times weights, summed over the k copies, plus
+  shared(x).
 """
 
 import torch

@@ -1,8 +1,8 @@
 """17.3 Move the bias once per step (8 min, ●●○○○)
 
 - Which counts must a rank know before it may change a bias that is the same on all ranks?
-- Add this rank's counts up, sum them over the ranks in one call, and compare each sum with the mean of the
-  sums. The sign of the difference says in which direction the bias moves.
+- Add up this rank's counts, sum them over the ranks in one call, and compare each sum with the mean of the
+  sums. The bias moves in the direction given by the sign of the difference.
 - total = torch.stack(counts).sum(0); dist.all_reduce(total); return bias + speed * (total.double().mean() -
   total).sign().to(bias).
 """

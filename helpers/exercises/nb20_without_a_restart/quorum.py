@@ -2,11 +2,11 @@
 
 - Two replicas look at the store at slightly different moments, and see different members. Whose view
   counts? And what if the one whose view counts is killed?
-- Nobody leads: each writes that it is here, waits, and proposes what it sees. `compare_set` accepts only
-  the first proposal, and returns that one to all later callers.
+- You don't need a leader: each replica writes that it has arrived, waits, and proposes the members that it
+  sees. `compare_set` accepts only the first proposal, and returns this proposal to all later callers.
 - store.set(f"{number}/{me}", str(step)); newest: the largest step in the decision of round number - 1, which
   is in the store, or -1. Loop until store.check([f"{number}/decided"]): mine = {r: int(store.get(...))} for
-  each r whose key is there. If all of `expected` are in it, or time.monotonic() is past the start + patience,
+  each r whose key is set. If all of `expected` are in it, or time.monotonic() is past the start + patience,
   and max(mine.values()) >= newest: store.compare_set(f"{number}/decided", "", repr(mine)). Then return
   ast.literal_eval(store.get(f"{number}/decided").decode()).
 """

@@ -1,12 +1,13 @@
 """20.2 Copy the state of the newest replica (15 min, ●●●○○)
 
-- Who has what the others lack? And what, in addition to the weights, does the next step depend on?
-- The source is a rank with the most steps, the same for all. If all have done the same number of steps,
-  nothing has to be sent. `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s,
-  of whatever size.
+- Which rank has the state that the others lack? And in addition to the weights, what does the next step
+  depend on?
+- The source is a rank with the most steps, and all ranks should choose the same one. If all have done the
+  same number of steps, you don't need to send anything. `dist.broadcast_object_list` sends objects of any
+  kind and size, such as the two `state_dict()`s.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
   optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source);
-  where steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return
+  if steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return
   most.
 """
 

@@ -5,10 +5,10 @@
   len(members), [now[m] for m in members], model, optimizer). If step == steps: continue. backward(step);
   all_reduce each p.grad and divide it by len(members); optimizer.step(); log[step] = members; step += 1.
 - Step 2: put all calls from `join` to the last `all_reduce` into a `try`, and `optimizer.step()` after it.
-  except RuntimeError: dist.destroy_process_group() if dist.is_initialized(), then continue. The next round
-  expects only the members of this one.
-- Step 3, directly after `quorum`: if me not in now: step, log = -1, {}; return log if min(now.values()) ==
-  steps, and otherwise continue with the next round.
+  On RuntimeError, call dist.destroy_process_group() if dist.is_initialized(), then continue. The next round
+  should only expect the members of this one.
+- Step 3, directly after `quorum`: if me not in now, set step, log = -1, {}. Then return log if
+  min(now.values()) == steps, and otherwise continue with the next round.
 """
 
 from collections.abc import Iterator

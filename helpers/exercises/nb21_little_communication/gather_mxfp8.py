@@ -1,10 +1,10 @@
 """21.4 Gather a weight in 8 bits (20 min, ●●●○○)
 
-- What must a rank send so that the others can read its codes? And which dtype does gloo take for a byte?
-- largest = the largest absolute value of each block of 32; the scale is 2 to the power of
+- For reading a rank's codes, what do the others need in addition? And which dtype does gloo take for a byte?
+- largest = the largest absolute value of each block of 32. The scale is 2 to the power of
   log2(largest / 448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and
-  scales, each as one byte, with `view(torch.uint8)`, and view the arrived bytes as float8 again. What is
-  the scale of a block of zeros?
+  scales, each as one byte, with `view(torch.uint8)`, and view the arrived bytes as float8 again. And what
+  should be the scale of a block of zeros?
 - blocks = shard.view(-1, 32); scales = torch.exp2((largest / 448).log2().ceil()), and 1 where largest is 0;
   scales.to(torch.float8_e8m0fnu).view(torch.uint8) is one byte per scale. dist.all_gather_single twice, then
   codes.view(torch.float8_e4m3fn).float() * scales.view(torch.float8_e8m0fnu).float(), in the weight's shape.

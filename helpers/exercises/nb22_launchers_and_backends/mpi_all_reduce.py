@@ -1,7 +1,7 @@
 """22.1 All-reduce in MPI's words (10 min, ●●○○○, further)
 
-- `x.numpy()` is the tensor's own memory under another name. What does `Allreduce` do when its first argument
-  is `MPI.IN_PLACE`?
+- `x.numpy()` shares the tensor's memory under a different name. What does `Allreduce` do when its first
+  argument is `MPI.IN_PLACE`?
 - Reduce `x.contiguous()` in place. If x is contiguous, that is x itself; otherwise it is a copy, and
   `x.copy_(...)` copies the result back. A mean is a sum divided by the number of ranks.
 - whole = x.contiguous(); world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == 'max' else

@@ -1,9 +1,9 @@
 """22.4 Learn from stale samples (25 min, ●●●●○)
 
-- First the loss of one token: which two ratios does it need, and which of them depends on `new`? Then think
-  about the mean: the trainers' gradients are averaged, so by which number must a sum over this rank's tokens
-  be divided, and multiplied?
-- Select the tokens that count before you compute anything: `new[mask]` has one dimension, and padding in
+- Begin with the loss of one token: which two ratios does it need, and which of them depends on `new`? Then
+  think about the mean: the trainers' gradients are averaged, so by which number do you need to divide a sum
+  over this rank's tokens, and by which number do you need to multiply it?
+- Select the tokens that count before computing anything: `new[mask]` has one dimension, and padding in
   `new` then gets a gradient of 0. `advantages[:, None].expand_as(new)[mask]` has the same tokens. The ratio
   is exp(new - old), the weight exp(old - sampled), at most `cap`.
 - loss = -weight * torch.minimum(ratio * own, ratio.clamp(1 - low, 1 + high) * own); tokens = mask.sum();

@@ -3,8 +3,8 @@
 - Begin with the script above, as an f-string. Which of its numbers and names come from the arguments, and
   which does bash fill in on the cluster?
 - --job-name, --nodes, --ntasks-per-node=1, --gpus-per-node, --cpus-per-task={8 * gpus_per_node},
-  --time={minutes}; then the lines with export and scontrol, then srun torchrun with --nnodes,
-  --nproc-per-node and three options that begin with --rdzv.
+  --time={minutes}. Then come the lines with export and scontrol, and last srun torchrun with --nnodes,
+  --nproc-per-node and three options beginning with --rdzv.
 - return f"""#!/bin/bash\\n#SBATCH --job-name={name}\\n ... srun torchrun --nnodes={nodes}
   --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID ... {script}\\n""" : the `$` words stay as they
   are. No empty line before #!.

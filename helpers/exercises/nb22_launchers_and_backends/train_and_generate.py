@@ -1,13 +1,13 @@
 """22.2 Trainers and generators (20 min, ●●●●○, further)
 
-- A block of the matrix is where some rows and some columns cross. Which trainer has it, and which
-  generator needs it? And which sends may not block, if a generator receives new weights only later?
+- A block of the matrix is where some rows and some columns cross. Which trainer has this block, and which
+  generator needs it? And which sends must not block, because a generator might receive weights only later?
 - Trainer: if step % every == 0, isend each of part.tensor_split(generators, dim=1), also after the last
-  step, and keep the Works. Generator: recv into each of part.tensor_split(trainers), which are views; put
-  the version in front of the samples, so that one message has both.
+  step, and keep the Works. Generator: recv into each of part.tensor_split(trainers), which are views, and
+  put the version in front of the samples, so that one message contains both.
 - Generator: version = -every; for batch in range(steps): while version < max(0, batch - most): receive all
   blocks, version += every; then send torch.cat([part.new_tensor([version]), generate(part, batch)]) to
-  each trainer. At the end receive while version < steps. Trainer: recv each message into
+  each trainer. At the end, keep receiving while version < steps. Trainer: recv each message into
   part.new_empty(size + 1); part = learn(part, [m[1:] for m in messages], step - int(messages[0][0])).
 """
 

@@ -1,12 +1,12 @@
 """23.4 Assemble a language-model trainer (30 min, ●●●●○)
 
-- Check after each hole: the check tries each one alone and says which is wrong or empty. Write down
-  first which ranks have the same samples (those of one tensor group) and which hold the same part of a
-  weight (none).
-- 1: chunk by the data coordinate. 2: parallelize_module, checkpoint_wrapper and fully_shard for each
-  block, then fully_shard for the model. 3: sum the targets of all microbatches, all_reduce the sum over
-  data, and undo the mean that fully_shard takes. 4: the norm of all norms, each made whole. 5:
-  earlier.result() first.
+- Run the check after each hole, because it tries each one alone and reports which is wrong or empty.
+  Before coding, write down which ranks have the same samples (those of one tensor group) and which
+  hold the same part of a weight (none).
+- 1: chunk by the data coordinate. 2: call parallelize_module, checkpoint_wrapper and fully_shard for
+  each block, then fully_shard for the model. 3: sum the targets of all microbatches, all_reduce the sum
+  over data, and undo the mean that fully_shard takes. 4: take the norm of all norms, making each one
+  whole. 5: call earlier.result() first.
 - 2: model.blocks[i] = fully_shard(checkpoint_wrapper(block), mesh=mesh["data"]). 3: (summed_loss(model,
   part) * mesh["data"].size() / count).backward(). 4: torch.stack([p.grad.norm().full_tensor() for p in
   model.parameters()]).norm(). 5: states = get_state_dict(model, optimizer), as "model" and "optimizer",

@@ -1,9 +1,9 @@
 """23.1 Coordinates of a rank in the mesh (10 min, ●●○○○)
 
 - Write down the ranks 0 to 7 and their coordinates for the order tp-dp-pp. Which coordinate changes with
-  every rank, which after four?
+  every rank, and which one only after four?
 - names = order.split('-')[::-1] gives the dimensions from the outermost to the innermost, as init_device_mesh
-  wants them. mesh.get_local_rank(name) is the coordinate, mesh.get_group(name) the group,
+  expects them. mesh.get_local_rank(name) returns the coordinate, mesh.get_group(name) the group, and
   dist.get_process_group_ranks(group) its ranks.
 - mesh = init_device_mesh('cpu', tuple(sizes[n] for n in names), mesh_dim_names=tuple(names)); then for each
   name: group = mesh.get_group(name); total = x.clone(); dist.all_reduce(total, group=group); hosts = len({r
