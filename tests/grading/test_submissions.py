@@ -201,7 +201,7 @@ def test_content_confirms_notebook_number_in_filename(tmp_path: Path) -> None:
         ("kay_12_10_homework.ipynb", "zoe_13_10_homework.ipynb"),
     ],
 )
-def test_non_canvas_numbers_match_nobody(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_non_canvas_numbers_match_no_learner(tmp_path: Path, names: tuple[str, ...]) -> None:
     found = find_submissions(put(tmp_path, *names))
     assert len({job.learner for job in found.jobs}) == len(names)
     assert not any(source.number for source in found.sources.values())

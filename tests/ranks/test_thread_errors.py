@@ -79,7 +79,7 @@ def test_successful_run_keeps_thread_exceptions() -> None:
     assert run.thread_errors[1].startswith("a thread of rank 1 raised IndexError")
 
 
-def test_shows_thread_exception_beside_wrong_value() -> None:
+def test_wrong_value_keeps_thread_exception() -> None:
     run = launch(returns_anyway, 1)
     case = Case("a case", ((),), 1)
     verdict = judge(Exercise(lambda draw: case, (), (), Kind.RANKS), Execution(case, run))
