@@ -1,11 +1,11 @@
 """1.1 Start from the environment (10 min, ●○○○○)
 
-- Nothing is passed in, and nothing needs to be: `init_process_group` reads four of the five variables itself.
-  Which one does it leave to you?
-- `dist.init_process_group("gloo")` means `init_method="env://"`. Then ask the group for rank and world size,
-  and `os.environ` for LOCAL_RANK.
-- After `dist.init_process_group("gloo")` the group knows two of the numbers: `dist.get_rank()` and
-  `dist.get_world_size()`. The third is a string in `os.environ`: convert it with `int`.
+- Your function gets no arguments, and it needs none, because `init_process_group` reads four of the five
+  variables itself. Which one does it leave to you?
+- `dist.init_process_group("gloo")` means `init_method="env://"`. After joining, ask the group for rank and
+  world size, and `os.environ` for LOCAL_RANK.
+- After `dist.init_process_group("gloo")`, the group knows two of the numbers: `dist.get_rank()` and
+  `dist.get_world_size()`. The third is a string in `os.environ`, so convert it with `int`.
 """
 
 from helpers.checks.author import *

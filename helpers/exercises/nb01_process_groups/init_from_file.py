@@ -1,11 +1,11 @@
 """1.3 Start by a file (10 min, ●●○○○, further)
 
-- All ranks of one job must name the same file, two jobs never. What do all ranks of a job know that no other
-  job has?
-- Put `job_id` into the file's name. The address is `file://` and an absolute path, so there are three
-  slashes in a row. Pass rank and world_size as well.
-- `folder` begins with a slash already: `init_method=f"file://{folder}/..."`, with the job's name at the
-  end. The environment is not read here, so pass `rank=rank` and `world_size=world_size`, too.
+- All ranks of one job must use the same file, and no two jobs may share a file. What do all ranks of a job
+  know that no other job has?
+- Put `job_id` into the file's name. The address is `file://` followed by an absolute path, so you'll see
+  three slashes in a row. You need to pass rank and world_size as well.
+- `folder` already begins with a slash: `init_method=f"file://{folder}/..."`, with the job's name at the end.
+  This method doesn't read the environment, so pass `rank=rank` and `world_size=world_size`, too.
 """
 
 from helpers.checks.author import *

@@ -1,9 +1,9 @@
 """1.2 Start by TCP, on a free port (15 min, ●●●○○, further)
 
-- One rank must choose the port, or there will be as many ports as ranks. How do the others learn it, before
-  there is a group?
-- A `FileStore` in the folder: rank 0 sets a key, the others get it. `get` waits until the key exists. Both
-  sides open the store with the same path.
+- One rank should choose the port, otherwise there will be as many ports as ranks. How can the other ranks
+  learn the port before there is a group?
+- Use a `FileStore` in the folder: rank 0 sets a key, and the others get it. `get` waits until the key exists.
+  Both sides open the store with the same path.
 - store = dist.FileStore(f"{folder}/port", world_size); if rank == 0: store.set("port", str(free_port()));
   port = int(store.get("port")); then init_process_group with init_method=f"tcp://127.0.0.1:{port}", rank and
   world_size.

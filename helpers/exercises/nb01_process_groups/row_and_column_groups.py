@@ -1,10 +1,10 @@
 """1.4 Row and column groups (20 min, ●●●○○)
 
-- There are `rows + cols` groups. Every rank calls `new_group` for each of them, even where it is not a
-  member, and then uses the two groups that it is in.
+- There are `rows + cols` groups. Every rank calls `new_group` for each of them, even without being a member,
+  and then uses the two groups that it is in.
 - Lay the ranks out as `torch.arange(world_size).reshape(rows, cols)`. Loop over its rows, then over its
-  columns; keep the group where `rank` is in the list. Reduce clones of `x`.
-- for ranks in grid.tolist(): g = dist.new_group(ranks); if rank in ranks: row = g. The same with
+  columns, keeping the group if `rank` is in the list. Reduce clones of `x`.
+- for ranks in grid.tolist(): g = dist.new_group(ranks); if rank in ranks: row = g. Do the same with
   grid.T.tolist() for the columns. a, b = x.clone(), x.clone(); all_reduce a in row, b in column; return a, b.
 """
 

@@ -1,8 +1,8 @@
 """5.4 All-reduce by a parameter server (8 min, ●●○○○, further)
 
-- Two roles: what does the server do, what does every other rank do? Write them as two branches.
+- There are two roles: what does the server do, and what does every other rank do? Write them as two branches.
 - A worker sends its gradient (push), then receives the sum (pull). The server receives from one worker after
-  the other, adds each to a sum that starts with its own gradient, and then sends the sum to all.
+  the other, adds each gradient to a sum that starts with its own, and then sends the sum to all workers.
 - workers = [r for r in range(world_size) if r != server]; on the server: total = x.clone(), box =
   torch.empty_like(x); for each worker: recv box, total += box; for each worker: send total. On a worker:
   send x, recv into a new tensor.

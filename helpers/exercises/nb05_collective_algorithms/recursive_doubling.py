@@ -1,13 +1,13 @@
 """5.2 All-reduce by recursive doubling (20 min, ●●●○○, further)
 
-- With 4 ranks: 0 and 1 exchange, 2 and 3 exchange; then 0 and 2, 1 and 3. What does every rank hold after
-  each round?
+- With 4 ranks, 0 and 1 exchange while 2 and 3 exchange, then 0 and 2, and 1 and 3. What does every rank hold
+  after each round?
 - `partner = rank ^ step` for step = 1, 2, 4, ... Both send at once: `work = dist.isend(total, partner)`,
-  `dist.recv(theirs, partner)`, `work.wait()`, and only then `total += theirs`. If the number of ranks is
-  not a power of two, let the extra ranks send their `x` first.
+  `dist.recv(theirs, partner)`, `work.wait()`, and only then `total += theirs`. If the number of ranks isn't
+  a power of two, let the extra ranks send their `x` first.
 - `most = 2 ** (world_size.bit_length() - 1)`. A rank >= most sends x to rank - most, then receives the sum
-  from there. A rank < world_size - most first receives from rank + most and adds. Ranks < most double;
-  then those with an extra rank send it the sum.
+  from it. A rank < world_size - most first receives from rank + most and adds. Ranks < most double; then
+  those with an extra rank send it the sum.
 """
 
 import torch

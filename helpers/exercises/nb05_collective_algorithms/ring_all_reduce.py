@@ -1,10 +1,10 @@
 """5.3 Ring all-reduce (25 min, ●●●●○)
 
-- Two trips around the ring. On the first, each chunk collects the sum as it passes from rank to rank; on the
-  second, the finished chunks are copied. Which chunk does rank r send in step s?
-- First trip: in step s rank r sends chunk (r - s) % p and receives chunk (r - s - 1) % p, which it adds.
-  After p - 1 steps rank r holds the finished chunk (r + 1) % p. Second trip: it sends chunk (r + 1 - s) % p,
-  and what it receives replaces chunk (r - s) % p.
+- You need two trips around the ring. On the first, each chunk collects the sum as it passes from rank to
+  rank, and on the second, the finished chunks are copied. Which chunk does rank r send in step s?
+- First trip: in step s, rank r sends chunk (r - s) % p and receives chunk (r - s - 1) % p, which it adds.
+  After p - 1 steps, rank r holds the finished chunk (r + 1) % p. Second trip: it sends chunk (r + 1 - s) % p,
+  and the received chunk replaces chunk (r - s) % p.
 - total = x.clone(); chunks = list(total.tensor_split(p)), which are views of total. In each step: work =
   dist.isend(chunks[out], next); box = torch.empty_like(chunks[into]); dist.recv(box, before); work.wait();
   then `chunks[into] += box` on the first trip, `chunks[into].copy_(box)` on the second. Return total.

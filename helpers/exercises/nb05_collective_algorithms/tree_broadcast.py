@@ -1,9 +1,9 @@
 """5.1 Broadcast by a tree (15 min, ●●○○○)
 
-- After each round twice as many ranks have the tensor, and all of them can send. Who has it after round 1,
-  2, 3 if the root is rank 0?
-- Number the ranks from the root: `me = (rank - src) % world_size`. In the round with `step` = 1, 2, 4, ...
-  every `me < step` sends to number `me + step`, if there is one, and the numbers from `step` to
+- After each round, twice as many ranks have the tensor, and all of them can send. If the root is rank 0,
+  which ranks have it after round 1, 2, 3?
+- Number the ranks starting from the root: `me = (rank - src) % world_size`. In the round with `step` = 1, 2,
+  4, ... every `me < step` sends to number `me + step`, if there is one, and the numbers from `step` to
   `2 * step - 1` receive.
 - me = (rank - src) % world_size; step = 1; while step < world_size: if me < step: if me + step <
   world_size: send to (me + step + src) % world_size; elif me < 2 * step: receive from (me - step + src) %

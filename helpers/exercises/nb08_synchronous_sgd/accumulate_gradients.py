@@ -1,8 +1,8 @@
 """8.4 Accumulate, then synchronize once (8 min, ●●○○○)
 
-- `backward()` adds to `p.grad`. So what must happen once before the loop, and what once after it?
-- The sum of k mean gradients is k times too large: divide each loss by the number of microbatches before
-  backward.
+- `backward()` adds to `p.grad`. So what should happen once before the loop, and what once after it?
+- The sum of k mean gradients is k times too large, so divide each loss by the number of microbatches before
+  calling backward.
 - model.zero_grad(); for x, y in microbatches: loss = cross_entropy(model(x), y) / len(microbatches);
   loss.backward(). After the loop: average_gradients(model).
 """

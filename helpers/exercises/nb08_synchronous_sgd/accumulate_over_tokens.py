@@ -2,7 +2,7 @@
 
 - A mean is a sum divided by a number. Which of the two can you add up over microbatches and ranks?
 - `cross_entropy(..., reduction="sum")` leaves out the ignored tokens, and its backward adds sums to `p.grad`.
-  Count the others with `(y != -100).sum()`.
+  You can count the other tokens with `(y != -100).sum()`.
 - In the loop: cross_entropy(model(x), y, reduction="sum").backward(); tokens += (y != -100).sum(). After the
   loop: dist.all_reduce(tokens); for each p: dist.all_reduce(p.grad); p.grad /= tokens.
 """

@@ -1,9 +1,9 @@
 """8.1 Average the gradients (12 min, ●●○○○)
 
-- Loop over `model.parameters()`: it gives a shared weight once. What does a rank contribute for a parameter
-  that its backward never reached?
-- Skip what has `requires_grad=False`. For the rest: where `p.grad is None`, set it to `torch.zeros_like(p)`;
-  then add up over the ranks and divide by `dist.get_world_size()`.
+- Loop over `model.parameters()`, which yields a shared weight only once. If a rank's backward never reached
+  a parameter, what should this rank contribute for it?
+- Skip parameters with `requires_grad=False`. For the others, if `p.grad is None`, set it to
+  `torch.zeros_like(p)`. Then add up over the ranks and divide by `dist.get_world_size()`.
 - for p in model.parameters(): if not p.requires_grad: continue; if p.grad is None: p.grad =
   torch.zeros_like(p); dist.all_reduce(p.grad); p.grad /= dist.get_world_size()
 """

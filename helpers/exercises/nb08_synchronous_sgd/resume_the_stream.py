@@ -1,9 +1,10 @@
 """8.6 Stop, and resume with other ranks (25 min, ●●●○○, further)
 
-- What must the state say so that a job of a different size can continue? With a different number of ranks,
-  the same number of steps covers other samples. Which number has the same meaning for any number of ranks?
-- Two numbers are enough: the epoch, and how many samples of its order all ranks together have used. The
-  order itself is not needed, because it can be drawn again from the seed and the epoch.
+- Which information does the state need so that a job of a different size can continue? With a different
+  number of ranks, the same number of steps covers different samples. Which number has the same meaning for
+  any number of ranks?
+- Two numbers are enough: the epoch, and how many samples of its order all ranks together have used. You
+  don't need the order itself, because you can draw it again from the seed and the epoch.
 - epoch, used = (state["epoch"], state["used"]) if state else (0, 0). In each step: order =
   torch.randperm(samples, generator=torch.Generator().manual_seed(seed + epoch)).tolist(); now = order[used :
   used + batch_size * world_size]; shares.append(now[rank::world_size]); used += len(now); if used == samples:

@@ -1,9 +1,9 @@
 """12.3 A fully sharded layer (45 min, ●●●●○, further)
 
-- Inside a Function autograd records nothing, so `Gather.apply(shard)` is a plain gather there. Where must
-  you call it, and how often in one step?
+- autograd records nothing inside a Function, so in it `Gather.apply(shard)` is a plain gather. Where do you
+  need to call it, and how often in one step?
 - Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
-  for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
+  for x. Passing the padded, flat `grad.T @ x` through reduce_scatter_single with ReduceOp.AVG gives you the
   shard's gradient.
 - backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[: ctx.shape.numel()]
   .view(ctx.shape); g = (grad.T @ x).flatten(); mine = torch.empty_like(shard);

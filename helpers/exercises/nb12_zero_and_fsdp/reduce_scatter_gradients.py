@@ -1,8 +1,8 @@
 """12.2 Scatter the gradients (6 min, ●●○○○)
 
-- After this call no rank needs a whole gradient any more. Which collective adds up and leaves each rank one
-  part?
-- Join the flat gradients with torch.cat, pad to a multiple of the world size, and let
+- After this call, no rank needs a whole gradient any more. Which collective adds up the gradients and leaves
+  one part on each rank?
+- Join the flat gradients by calling torch.cat, pad to a multiple of the world size, and let
   `dist.reduce_scatter_single` write into a new tensor of the share's length.
 - n = dist.get_world_size(); flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // n);
   shard = flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * n - len(flat))),

@@ -1,7 +1,7 @@
 """13.2 Checkpoint the activations (10 min, ●●○○○)
 
-- torch has this: `torch.utils.checkpoint`. Which of its two ways works where x has no gradient?
-- checkpoint(block, x, use_reentrant=False) in place of block(x), for the blocks whose index is a multiple
+- You can use `torch.utils.checkpoint` for this. Which of its two ways works if x has no gradient?
+- Call checkpoint(block, x, use_reentrant=False) instead of block(x) for the blocks whose index is a multiple
   of `every`.
 - for i, block in enumerate(blocks): x = checkpoint(block, x, use_reentrant=False) if i % every == 0 else
   block(x). Then return x.

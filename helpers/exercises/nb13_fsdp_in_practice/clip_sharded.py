@@ -1,11 +1,13 @@
 """13.3 Clip by the norm of all (12 min, ●●●○○)
 
-- Norms do not add up over the ranks. Which sum does, and gives the norm of all gradients together?
-- Sum |g|^p over this rank's shards, one all_reduce, then add the same sum over the replicated ones, once;
-  the p-th root is the norm, and p is `norm_type`. For p = inf take the largest in place of the sum.
+- You can't add up norms over the ranks. Which sum can you add up, and how does it give you the norm of all
+  gradients together?
+- Sum |g|^p over this rank's shards and call all_reduce once. Then add the same sum over the replicated
+  gradients, once. The p-th root is the norm, and p is `norm_type`. For p = inf, take the largest instead of
+  the sum.
 - p = norm_type; power = torch.zeros(()), of the gradients' dtype; for each gradient g of the shards: power +=
   (g.abs() ** p).sum(); all_reduce(power); add the same of the replicated; norm = power ** (1 / p). For inf:
-  torch.maximum(power, g.abs().max()) where g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm +
+  torch.maximum(power, g.abs().max()) if g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm +
   1e-6)).clamp(max=1)).
 """
 

@@ -1,10 +1,10 @@
 """14.2 GPipe (10 min, ●●○○○)
 
-- Two loops over the microbatches. Within each: from which rank does a stage receive, what does it compute,
-  and to which rank does it send? The first and the last stage leave one of these out.
+- You need two loops over the microbatches. Within each loop, from which rank does a stage receive, which half
+  does it compute, and to which rank does it send? The first and the last stage leave one of these out.
 - First loop, for each i: unless this is stage 0, receive x from rank - 1 into stage.empty(); y =
-  stage.forward(i, x); unless this is the last stage, send y to rank + 1. The second loop is its mirror image
-  with gradients.
+  stage.forward(i, x); unless this is the last stage, send y to rank + 1. The second loop is its mirror image,
+  passing gradients.
 - for i in range(microbatches): x = None; if rank > 0: x = stage.empty(); dist.recv(x, rank - 1); y =
   stage.forward(i, x); if rank < world_size - 1: dist.send(y, rank + 1). Then: grad = None; if rank <
   world_size - 1: grad = stage.empty(); dist.recv(grad, rank + 1); back = stage.backward(i, grad); if rank >

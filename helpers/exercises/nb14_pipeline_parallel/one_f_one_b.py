@@ -1,10 +1,10 @@
 """14.3 1F1B (25 min, ●●●●○)
 
-- Write two helpers, forward(i) and backward(i), with their transfers; they are those of your GPipe. Only the
-  order of the calls is new.
-- ahead = min(world_size - 1 - rank, microbatches). First forward(0) to forward(ahead - 1). Then for each i:
-  forward(i + ahead) if there is one, and backward(i). Use isend, or neighbors send to each other at the same
-  time; but keep no more than one Work for each neighbor.
+- Write two helpers, forward(i) and backward(i), including their transfers, which are the same as in your
+  GPipe. Only the order of the calls is new.
+- ahead = min(world_size - 1 - rank, microbatches). First call forward(0) to forward(ahead - 1). Then for each
+  i, call forward(i + ahead) if there is one, and backward(i). You should use isend, because neighbors send to
+  each other at the same time, but keep no more than one Work for each neighbor.
 - sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out,
   peer). In forward: start(stage.forward(i, x), rank + 1); backward in the same way, with rank - 1. At the
   end: for work in sends.values(): work.wait().

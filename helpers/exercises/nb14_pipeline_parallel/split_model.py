@@ -1,10 +1,10 @@
 """14.1 Split a model over two ranks (10 min, ●●○○○)
 
-- One tensor crosses the border in forward, one in backward. What is the second one, and which rank computes
-  it?
+- One tensor crosses the border in forward, and one in backward. Which tensor is the second one, and which
+  rank computes it?
 - Rank 0: a = model[:cut](x), send a.detach(), receive a tensor g of the same shape, a.backward(g). Rank 1:
   receive into an empty tensor, call requires_grad_() on it, compute the loss, loss.backward(), and send the
-  `.grad` of what it had received.
+  `.grad` of the received tensor.
 - b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype); dist.recv(b, 0);
   b.requires_grad_(); loss = cross_entropy(model[cut:](b), y); loss.backward(); dist.send(b.grad, 0); return
   loss.detach()

@@ -2,8 +2,8 @@
 
 - Begin with the cell above. Which class implements 1F1B, and where does the last stage get its losses?
 - stage = PipelineStage(layers, rank, world_size, torch.device('cpu')); schedule = Schedule1F1B(stage,
-  microbatches, loss_fn=loss_fn). Then step() with x on the first stage, with target and losses on the last,
-  and without arguments on the others.
+  microbatches, loss_fn=loss_fn). Then call step() with x on the first stage, with target and losses on the
+  last, and without passing arguments on the others.
 - losses = []; if rank == 0: schedule.step(x); elif rank == world_size - 1: schedule.step(target=y,
   losses=losses); else: schedule.step(). Return losses on the last stage, None elsewhere.
 """
