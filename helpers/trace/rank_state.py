@@ -28,7 +28,7 @@ class RankState:
         lockers: The ranks that hold a file lock that it waits for.
         others: Name and line of its other threads that are in the learner's code.
         child: A description of the call that a forked child process makes on one of the rank's groups.
-        joins: The call of init_process_group that it is in.
+        joins: Its current call of init_process_group.
         meets: The rendezvous that it is in, which `inside` may have called, such as "new_group".
     """
 
