@@ -1,4 +1,4 @@
-"""python -m tests.conformance [TOPIC ...]: run programs in all ways and print what differs."""
+"""python -m tests.conformance [TOPIC ...]: run programs in all ways and print the differences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _show(compared: Compared, verbose: bool) -> None:
 
 
 def _table(done: list[Compared], ways: list[str]) -> None:
-    """Print for each topic how many programs there are and how many differ in each way."""
+    """Print, for each topic, the number of programs and the number of differences in each way."""
     topics = sorted({compared.entry.topic for compared in done})
     width = max(map(len, [*topics, "all"]), default=3)
     click.echo(f"\n{'topic':{width}}  programs  " + "  ".join(f"{way:>8}" for way in ways))

@@ -58,7 +58,7 @@ def main(rank, world_size):
     return (array, tensor, half, late, column, seen, back, fixed), fixed.flags.writeable
 
 
-# %% attributes | Attributes of parameters and tensors, which may refer to their own model.
+# %% attributes | Attributes of parameters and tensors, which may refer to their model.
 import torch
 
 LIKE = "torchrun"
@@ -94,7 +94,13 @@ def main(rank, world_size):
     net(torch.ones(1, 1)).sum().backward()
     optimizer.step(), scheduler.step()
     ema.update_parameters(net), mine.update_parameters(net)
-    return net.weight, ema.module.weight, mine.module.weight, ema.n_averaged, scheduler.get_last_lr()
+    return (
+        net.weight,
+        ema.module.weight,
+        mine.module.weight,
+        ema.n_averaged,
+        scheduler.get_last_lr(),
+    )
 
 
 # %% bucket_of_gradients | Gradients are views of one flat buffer, which is reduced.
@@ -187,7 +193,12 @@ sampler = DistributedSampler(data, 2, 0, seed=5)
 sampler.set_epoch(4)
 weighted = WeightedRandomSampler([1.0] * 12, 6, generator=generator)
 workers = DataLoader(
-    data, 4, sampler=sampler, num_workers=1, collate_fn=lambda rows: len(rows), persistent_workers=True
+    data,
+    4,
+    sampler=sampler,
+    num_workers=1,
+    collate_fn=lambda rows: len(rows),
+    persistent_workers=True,
 )
 
 
@@ -220,7 +231,7 @@ def main(rank, world_size):
     return net.weight, net.bias, transposed, links, net.weight.stride(), transposed.stride()
 
 
-# %% generators | Generators continue where the cell has left them.
+# %% generators | Generators continue from their state in the cell.
 import torch
 
 LIKE = "torchrun"
@@ -334,7 +345,7 @@ def main(rank, world_size):
     return calls, net.weight, state["more"], optimizer.names, links, state["state"][0]["step"]
 
 
-# %% hooks_of_parameters | Gradients are reduced by hooks that the cell has registered.
+# %% hooks_of_parameters | Gradients are reduced by hooks registered in the cell.
 import torch
 import torch.distributed as dist
 
@@ -405,7 +416,7 @@ def main(rank, world_size):
     return list(calls)
 
 
-# %% graph_of_a_cell | A tensor computed in the cell has its value, and its gradient names the fault.
+# %% graph_of_a_cell | A tensor computed in the cell has its value on ranks, but not its graph.
 import torch
 
 LIKE = "torchrun"
@@ -469,8 +480,21 @@ def main(rank, world_size):
     kinds = [type(t).__name__ for t in (marked, own, own.data, leaf)]
     flags = sparse.requires_grad, sparse.is_leaf, sparse.is_coalesced(), meta.requires_grad
     layout = image.stride(), str(compressed.layout), conjugate.is_conj(), empty.shape
-    tensors = own.grad, leaf.grad.as_subclass(torch.Tensor), sparse.to_dense(), compressed.to_dense(), quantized.dequantize(), as_ints
-    more = conjugate.resolve_conj(), diagonal, buffer, buffer.persistent, lazy(torch.ones(1, 3)).shape
+    tensors = (
+        own.grad,
+        leaf.grad.as_subclass(torch.Tensor),
+        sparse.to_dense(),
+        compressed.to_dense(),
+        quantized.dequantize(),
+        as_ints,
+    )
+    more = (
+        conjugate.resolve_conj(),
+        diagonal,
+        buffer,
+        buffer.persistent,
+        lazy(torch.ones(1, 3)).shape,
+    )
     return kinds, marked.mark[0] is marked, flags, layout, tensors, more
 
 
@@ -511,7 +535,7 @@ def main(rank, world_size):
     return out, gradient, first, plain.weight, type(plain).__name__, normed.weight, pruned.weight
 
 
-# %% scaler | A scaler of gradients, with the scale that the cell has reached.
+# %% scaler | A scaler of gradients, with the scale reached in the cell.
 import torch
 
 LIKE = "torchrun"
