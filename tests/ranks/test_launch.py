@@ -1,4 +1,4 @@
-"""launch() on real ranks: what it returns, and what it sends."""
+"""launch() on real ranks: its results, and the objects that it sends."""
 
 from __future__ import annotations
 
@@ -229,7 +229,9 @@ def test_endless_output_keeps_its_beginning_and_its_end() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
             for i in range(200_000):
-                print(f"{i:>9} " + "é" * 35)  # cut in the middle of a letter, it would be no text
+                print(
+                    f"{i:>9} " + "é" * 35
+                )  # cut in the middle of a letter, it would be invalid text
         dist.barrier()
         print("the last line")
         return "done"
@@ -283,7 +285,7 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
 def test_closes_everything_if_stop_is_pressed_while_a_world_closes(
     before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The press falls where half of what the world used is closed already, and half is not."""
+    """Press Stop when only half of the world's resources are closed."""
     really_close = Logs.close
     presses = [signal.SIGINT]
 
