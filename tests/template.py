@@ -64,9 +64,7 @@ def template(folder: Path) -> Iterator[str]:
     hand_over = shlex.join([sys.executable, "-IS", f"{here.parent}/quick/hand_over.py", str(path)])
     python.write_text(f'#!/bin/sh\nexec {hand_over} "$@"\n')
     python.chmod(0o755)
-    for other in Path(
-        sys.executable
-    ).parent.iterdir():  # for programs looked up there, such as mpiexec
+    for other in Path(sys.executable).parent.iterdir():  # programs looked up there, like mpiexec
         if not other.name.startswith("python"):
             (folder / other.name).symlink_to(other)
     process = subprocess.Popen(

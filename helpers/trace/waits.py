@@ -128,9 +128,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     ]
     for message in trace.messages():
         send, recv = message.send, message.recv
-        if (
-            recv is None
-        ):  # The sender of a receive from any source is only known when it has finished.
+        if recv is None:  # Only a finished receive from any source knows its sender.
             receivers = [
                 event
                 for event in from_any

@@ -98,9 +98,7 @@ def _wait(job: subprocess.Popen[bytes], entry: Entry, place: Path) -> bool:
             begun = True
             deadline = time.monotonic() + (HANG_S if entry.hangs else BUDGET_S)
         if not ended and len(list(place.glob("notes/end-*"))) == entry.world_size:
-            ended = (
-                True  # only the exit of the interpreters remains, which adds nothing to the outcome
-            )
+            ended = True  # only the exit of the interpreters remains, which adds nothing
             deadline = time.monotonic() + LEAVE_S
         if time.monotonic() > deadline:
             return False
@@ -138,7 +136,7 @@ class _Ends:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def outcome(self, seconds: float) -> Outcome:
-        """Find the root cause: the first error that is no consequence, or else a death, or else any error."""
+        """Find the root cause: the first independent error, else a death, else any error."""
         kind, rank, message = self._kind()
         values = tuple(end["value"] for end in self.ends if end and "value" in end)
         return Outcome(

@@ -48,10 +48,7 @@ def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
     ours = launch(lambda rank, n: dict(os.environ), 2).values
     assert ours == [{**o, "MASTER_PORT": ours[0]["MASTER_PORT"]} for o in ours]
     own = {name for name in theirs[0] if name not in os.environ} - NOT_HERE - {"LC_CTYPE"}
-    own -= {
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-        "MASTER_ADDR",
-    }  # under torchrun, this machine's name
+    own -= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "MASTER_ADDR"}  # torchrun: this machine's name
     assert {"TORCHELASTIC_USE_AGENT_STORE", "RANK", "ROLE_RANK", "GROUP_RANK", "MASTER_PORT"} <= own
     for rank in range(2):
         for name in own - {"MASTER_PORT"}:

@@ -229,9 +229,7 @@ def test_endless_output_keeps_its_beginning_and_its_end() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
             for i in range(200_000):
-                print(
-                    f"{i:>9} " + "é" * 35
-                )  # cut in the middle of a letter, it would be invalid text
+                print(f"{i:>9} " + "é" * 35)  # invalid text if cut in the middle of a letter
         dist.barrier()
         print("the last line")
         return "done"

@@ -34,7 +34,7 @@ def wraps(rank: int, world_size: int) -> Any:
 
 @pytest.fixture
 def no_server() -> Iterator[None]:
-    """Let the test start a new rank server that has imported nothing, and end it afterwards."""
+    """Start the test without a rank server, so that a new one has imported nothing; end it afterwards."""
     launcher.disconnect()
     yield
     launcher.disconnect()

@@ -94,13 +94,7 @@ def main(rank, world_size):
     net(torch.ones(1, 1)).sum().backward()
     optimizer.step(), scheduler.step()
     ema.update_parameters(net), mine.update_parameters(net)
-    return (
-        net.weight,
-        ema.module.weight,
-        mine.module.weight,
-        ema.n_averaged,
-        scheduler.get_last_lr(),
-    )
+    return net.weight, ema.module.weight, mine.module.weight, ema.n_averaged, scheduler.get_last_lr()
 
 
 # %% bucket_of_gradients | Gradients are views of one flat buffer, which is reduced.
@@ -193,12 +187,7 @@ sampler = DistributedSampler(data, 2, 0, seed=5)
 sampler.set_epoch(4)
 weighted = WeightedRandomSampler([1.0] * 12, 6, generator=generator)
 workers = DataLoader(
-    data,
-    4,
-    sampler=sampler,
-    num_workers=1,
-    collate_fn=lambda rows: len(rows),
-    persistent_workers=True,
+    data, 4, sampler=sampler, num_workers=1, collate_fn=lambda rows: len(rows), persistent_workers=True
 )
 
 
@@ -480,21 +469,8 @@ def main(rank, world_size):
     kinds = [type(t).__name__ for t in (marked, own, own.data, leaf)]
     flags = sparse.requires_grad, sparse.is_leaf, sparse.is_coalesced(), meta.requires_grad
     layout = image.stride(), str(compressed.layout), conjugate.is_conj(), empty.shape
-    tensors = (
-        own.grad,
-        leaf.grad.as_subclass(torch.Tensor),
-        sparse.to_dense(),
-        compressed.to_dense(),
-        quantized.dequantize(),
-        as_ints,
-    )
-    more = (
-        conjugate.resolve_conj(),
-        diagonal,
-        buffer,
-        buffer.persistent,
-        lazy(torch.ones(1, 3)).shape,
-    )
+    tensors = own.grad, leaf.grad.as_subclass(torch.Tensor), sparse.to_dense(), compressed.to_dense(), quantized.dequantize(), as_ints
+    more = conjugate.resolve_conj(), diagonal, buffer, buffer.persistent, lazy(torch.ones(1, 3)).shape
     return kinds, marked.mark[0] is marked, flags, layout, tensors, more
 
 

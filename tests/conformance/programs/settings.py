@@ -244,3 +244,5 @@ def main(rank, world_size):
         torch.backends.cudnn.benchmark,
         torch.backends.cudnn.deterministic,
     ]
+
+
