@@ -103,7 +103,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
     module, name = imported_from(node, path[0])
     called = name or path[-1]
     top = module.split(".")[0]
-    # the course's functions belong to the notebook, except those that ranks call as well
+    # the course's functions belong to the notebook, except functions that ranks also call
     if top == COURSE_PACKAGE and called not in _ALLOWED_IN_RANKS:
         return f"calls `{called}`"
     if top == "subprocess":

@@ -58,6 +58,6 @@ Settings:
     carried_settings  settings of the whole process, sent to ranks
     process_settings  a list of these settings
     seeds             random states
-    own_modules       changes in the learner's own modules
+    own_modules       changes in the learner's modules
     clean_settings    settings for a check
 """

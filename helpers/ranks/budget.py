@@ -38,7 +38,7 @@ class Budget:
     """Time allowed for processes, in seconds on an otherwise idle machine.
 
     Args:
-        roots: Returns the current process ids. Their child processes are counted too. While there are none,
+        roots: Returns the current process ids. Their child processes are also counted. While there are none,
             nothing is charged.
         seconds: The budget.
         now: The present time of a steady clock, in seconds.
@@ -93,8 +93,8 @@ class Budget:
     def _measure_increase(self) -> tuple[int, int]:
         """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
 
-        Gloo's own threads queue a hundred times a second even when idle. Their queueing counts only up to
-        the time for which other threads queued.
+        Gloo's threads queue a hundred times a second even when idle. Their queueing only counts up to the
+        time for which other threads queued.
         """
         times = self._times_of(self._roots())
         increases = [self._increase_of(pid, now) for pid, now in times.items()]

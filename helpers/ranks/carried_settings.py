@@ -172,7 +172,7 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> SentSet
         effects |= functions[name]
     call_names = {name.rpartition(".")[2] for name in effects.calls}
     unsent = [*(f"{word}()" for word in sorted(UNSENT_CALLS & call_names)), *_open_contexts()]
-    # A function of the learner's own module may make any of the module's calls, so read all settings that
+    # A function of a learner's module may make any of the module's calls, so read all settings that
     # these calls can change.
     for own, by_function in map(_read_effects, own_modules.module_sources()):
         for effects_of_code in (own, *by_function.values()):
@@ -215,7 +215,7 @@ def _can_be_sent(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:  # Pickling runs the learner's own code, which may raise anything.
+    except Exception:  # Pickling runs the learner's code, which may raise anything.
         return False
     return True
 

@@ -62,7 +62,7 @@ _ANSWER_TIMEOUT_S = 1.0
 
 # Threads that check again and again whether a message has arrived.
 _POLLING_THREADS = frozenset({GLOO_LOOP, RPC_LOOP})
-# Prefixes of the names of torch's own threads. They wait for data from other ranks.
+# Prefixes of the names of torch's threads, which wait for data from other ranks.
 _TORCH_THREADS = ("gloo_", "pt_", "TP_")
 # Threads that check their GPUs now and then, as long as the process lives.
 _GPU_THREADS = ("pt_nccl", "cuda")
@@ -405,7 +405,7 @@ class DeadlockDetector:
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
         if thread.name in _POLLING_THREADS or self._helps_no_rank(member, thread):
             return True
-        if thread.call == "?":  # The call is hidden, so rely on the rank's own report.
+        if thread.call == "?":  # The call is hidden, so rely on the rank's report.
             return not is_main or self._in_torch(member)
         # It cannot end before the launch itself ends.
         lasts_until_end = thread.ends_in_s > self.budget_s * MAX_BUDGET_FACTOR
@@ -501,7 +501,7 @@ def _is_main_asleep(pid: int) -> bool:
 
 
 def current_waits(detector: DeadlockDetector) -> Diagnosis:
-    """Describe what each rank is doing now, deadlocked or not."""
+    """Describe each rank's current activity, deadlocked or not."""
     # The answers may arrive too late for this call; the next one then uses them.
     detector.world.ask_status()
     detector.world.poll(0.0)

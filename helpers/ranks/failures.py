@@ -1,12 +1,12 @@
 """One error type for each way in which a launch can fail.
 
-| error        | what happened                                    | attributes, in addition to .run    |
+| error        | cause                                            | attributes, in addition to .run    |
 |--------------|--------------------------------------------------|------------------------------------|
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
 | RankDied     | a rank's process exited without an exception     | rank, signal name or exit code     |
 | Deadlock     | every rank is blocked                            | diagnosis: who waits for whom      |
 | HostLost     | a host that ran some of the ranks was lost       | host, ranks, waits of the others   |
-| RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
+| RankTimeout  | the launch's budget was used up                  | waits: each rank's activity        |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
 
@@ -121,7 +121,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
         explanation: str = "",
     ) -> None:
-        """Make the error. explanation: the cause, if the ranks' records show it, and what to do."""
+        """Make the error. explanation: the cause, if the ranks' records show it, and advice."""
         text = f"raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:

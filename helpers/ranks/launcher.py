@@ -130,7 +130,7 @@ def run_on_ranks(
     caller: Caller | None = None,
     connection: Servers | None = None,
 ) -> Run:
-    """Do what `launch` does for checks and graders, but always return the Run.
+    """Launch ranks like `launch`, for checks and graders, but always return the Run.
 
     Args:
         settings: The settings of this process, which the ranks take over.
@@ -155,7 +155,7 @@ def run_on_ranks(
                 world = World(server, options, caller or Caller())
                 failure = execute(world, payload.task(), payloads, options.timeout, display)
                 if connection is None or world.hosts:
-                    # ranks in a sandbox must not choose what a server imports
+                    # ranks in a sandbox must not choose a server's imports
                     preload_next_time(world, state)
         except LaunchError:
             if connection or attempt == 2 or not server.has_exited:

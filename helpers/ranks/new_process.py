@@ -165,7 +165,7 @@ def _pickle_names(names: Mapping[str, Any]) -> bytes:
 
     try:
         return dumps(names)[0]
-    except Exception:  # Pickling runs the learner's own code, which may raise anything.
+    except Exception:  # Pickling runs the learner's code, which may raise anything.
         return dumps({name: value for name, value in names.items() if _is_picklable(value)})[0]
 
 

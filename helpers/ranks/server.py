@@ -88,7 +88,7 @@ class _Server:
     _wakeup_fd: int = -1
 
     def prepare(self) -> None:
-        """Import what every rank needs, then report that the server is ready."""
+        """Import the modules that every rank needs, then report that the server is ready."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks can send any signal.
         # `site.SpawnedServer` blocks SIGINT until this line, so that a Stop cannot end the server before it
         # ignores the signal.

@@ -131,7 +131,7 @@ class Member:
 def _torchrun_variables(
     rank: int, sites: Sequence[RankSite], rendezvous: Rendezvous | None
 ) -> dict[str, str]:
-    """Return the variables that torchrun sets for a worker, except those that need its agent.
+    """Return the variables that torchrun sets for a worker, except variables that need its agent.
 
     On one machine, the rank server sets MASTER_PORT, because the port must be free in the ranks' network.
     """
@@ -197,7 +197,7 @@ class World:
                 limits = {**wire.MAX_BYTES, wire.RESULT: site.most_result}
                 member = Member(rank, site, own_socket, -1, wire.FrameReader(limits))
                 self.members.append(member)
-                # Output has its own pipe, so that a rank's prints cannot be taken for a frame.
+                # Output has a separate pipe, so that a rank's prints cannot be taken for a frame.
                 member.output_fd, write_fd = os.pipe()
                 ends[rank] = rank_socket.fileno(), write_fd
                 os.set_blocking(member.output_fd, False)

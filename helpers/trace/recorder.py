@@ -179,7 +179,7 @@ class Recorder:
         """Wait briefly for the callbacks of finished transfers, and record the existing groups.
 
         Must be called when a task has ended, because the limit of events starts again with the next task.
-        Groups are recorded because each has its own connections, even if no call has used it.
+        Groups are recorded because each has separate connections, even if no call has used it.
         """
         deadline = time.monotonic() + CALLBACK_TIMEOUT_S
         while time.monotonic() < deadline and any(

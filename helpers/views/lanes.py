@@ -264,7 +264,7 @@ def _banner(failure: RankFailure) -> str:
         # Each lane shows the wait of its rank, so only advice is left here.
         rest = "".join(div(code_to_html(x)) for x in others if not x.startswith("  rank "))
     else:
-        # The last line of a failure names the learner's line, or what to do.
+        # The last line of a failure names the learner's line, or contains advice.
         rest = _preformatted("\n".join(others), whole=True)
     return div(
         div(head) + rest,

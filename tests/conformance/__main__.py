@@ -20,7 +20,7 @@ from tests.conformance.run_entry import Compared, compare, keep, read_fingerprin
 @click.option("--limit-s", default=3600.0, help="Begin no program after this many seconds.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every outcome.")
 def main(names: tuple[str, ...], plain: bool, ways: str, limit_s: float, verbose: bool) -> None:
-    """Run the programs of all topics, or of some, in all ways, and print what differs."""
+    """Run the programs of all topics, or of some, in all ways, and print the differences."""
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
     known, done = {} if plain else read_fingerprints(), list[Compared]()

@@ -1,6 +1,6 @@
 """Read the programs from Python files with a marker before each, and the constants of each program.
 
-    # %% skips_reduce | Rank 0 skips a collective and is done: the other is left alone.
+    # %% skips_reduce | Rank 0 skips a collective and returns: the other rank waits forever.
 
 Its constants are read from the source without running it.
 """

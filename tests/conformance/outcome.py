@@ -57,7 +57,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# --- what differs ----------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------------
 
 
 def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:

@@ -247,7 +247,7 @@ def test_removes_temporary_files_of_checks_with_their_world() -> None:
     first, second = (run_on_ranks(save, Options(2)).values for _ in range(2))
     assert first[0] == first[1] and first[0] != second[0]
     assert [found for _, found in [*first, *second]] == [[], [], [], []]
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while Path(first[0][0]).exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -292,7 +292,7 @@ def test_removes_a_ranks_folder_for_sockets() -> None:
 
     first, second = launch(folder, 2).values
     assert first != second
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while Path(first).exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

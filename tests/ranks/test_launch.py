@@ -273,7 +273,7 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
         return child.pid
 
     pids = launch(daemonise, 2).values
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while [pid for pid in pids if psutil.pid_exists(pid)]:
         assert time.monotonic() < deadline, "a daemon has outlived its rank"
         time.sleep(0.02)

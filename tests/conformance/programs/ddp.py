@@ -306,7 +306,7 @@ def main(rank, world_size):
     return first == model.module.weight[0, 0].item(), model.module.weight
 
 
-# %% unequal_without_join | Ranks with unequal numbers of batches and no join: the longer one is left alone.
+# %% unequal_without_join | Ranks with unequal numbers of batches and no join: the longer one waits forever.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
