@@ -1,7 +1,7 @@
-"""The learner's whole vocabulary: what a notebook's first cell imports, and nothing else.
+"""The learner's whole vocabulary: the names for a notebook's first cell, and nothing else.
 
-Importing it is cheap and starts nothing, except in a Jupyter kernel, where the rank server begins
-to start in the background because the reader will soon need it.
+Importing it is cheap and starts nothing, except in a Jupyter kernel. There the rank server begins to start
+in the background, because the reader will soon need it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name from its module when it is first asked for."""
+    """Load a name from its module on first use."""
     if name not in _HOME:
         raise AttributeError(f"module 'helpers' has no name {name!r}")
     _show_results()
@@ -91,7 +91,7 @@ def __dir__() -> list[str]:
 
 
 def _show_results() -> None:
-    """Make results display themselves, except on ranks, where they would only cost time."""
+    """Make results display themselves, except on ranks, where this would only cost time."""
     from helpers.ranks.rank_context import inside_rank
 
     if not inside_rank():

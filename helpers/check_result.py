@@ -1,4 +1,4 @@
-"""Store what a check found: frozen data that the notebook, `course check` and a gradebook read."""
+"""Store the results of checks: frozen data for the notebook, `course check` and a gradebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_UNFILTERED_RUNS, _MAX_READABLE_RANKS = 8, 4
 
 
 class Outcome(StrEnum):
-    """How a check of an answer ended. Learners and gradebooks get the same word."""
+    """The outcome of checking an answer. Learners and gradebooks get the same word."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
     TOO_SLOW = "too slow"
-    """The answer failed only because of a timing, and a busy machine may be the cause.
+    """The answer only failed because of a timing, and a busy machine may be the cause.
 
     A grader never keeps this outcome.
     """
@@ -40,9 +40,9 @@ class Outcome(StrEnum):
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One rank of one case: its inputs, the right value, and what it returned. problem: "" if it is right.
+    """One rank of one case: its inputs, the expected value, and the returned value.
 
-    A record's file stores it as a list of its fields.
+    problem: "" if the value is right. A record's file stores a row as a list of its fields.
     """
 
     rank: int
@@ -54,14 +54,14 @@ class Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRecord:
-    """One case as a record stores it and every report reads it.
+    """One case, in the form stored in a record and read by every report.
 
-    hidden: the case belongs to a grader, so a stored record of it reveals neither inputs nor output.
+    hidden: whether the case belongs to a grader, so that its stored record reveals neither inputs nor output.
     outcome: an `Outcome`. It is a text because a record may come from a different version.
-    credit: the share of the case's points that the answer gets, from 0 to 1.
+    credit: the answer's share of the case's points, from 0 to 1.
     rows: one for each rank, if a value is wrong.
-    broken: the rules on traffic that do not hold, as sentences.
-    message: what concerns all ranks: how the run ended, or what is wrong with all values together.
+    broken: the violated rules on traffic, as sentences.
+    message: a text about all ranks: the ending of the run, or a problem of all values together.
     advice: the first thing to look at.
     """
 
@@ -81,12 +81,12 @@ class CaseRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseVerdict(CaseRecord):
-    """The verdict on one case, with all that is not stored.
+    """The verdict on one case, including the parts that are not stored.
 
     mistake: the title of the known mistake that gave the advice.
-    given: for a pure function, the arguments of the case that is shown.
-    world: the whole run of the world in which the case was tried, if other cases ran in it too.
-    drawn_message: of a deadlock, the message for a reader who sees a drawing of the ranks' waits.
+    given: for a pure function, the arguments of the shown case.
+    world: the whole run of the case's world, if other cases also ran in it.
+    drawn_message: for a deadlock, the message for a reader who sees a drawing of the ranks' waits.
     """
 
     outcome: Outcome
@@ -100,23 +100,23 @@ class CaseVerdict(CaseRecord):
     drawn_message: str = ""
 
     def as_record(self) -> CaseRecord:
-        """Return the part that is stored."""
+        """Return the stored part."""
         return CaseRecord(**{field.name: getattr(self, field.name) for field in fields(CaseRecord)})
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What `check` found.
+    """The result of `check`.
 
-    run: the run to look at, for example with `timeline(result.run)`. It is that of the first case that
-    failed or, if all passed, of the largest case (with few ranks if there are many cases).
+    run: the run to look at, for example with `timeline(result.run)`. It is the run of the first failed case
+    or, if all passed, of the largest case (with few ranks if there are many cases).
     notes: repairs made to find the answer, in plain words.
-    source: the answer with all that it uses, as in a file; "" if there is none.
-    given: for a pure function, the arguments in the first case that failed.
-    unjudged: a returned value on which the exercise's own functions failed. Only the reference solution
-    can show whether the value or the functions are wrong.
+    source: the answer with all code that it uses, as in a file; "" if there is none.
+    given: for a pure function, the arguments in the first failed case.
+    unjudged: a returned value on which the exercise's functions failed. Only the reference solution can show
+    whether the value or the functions are wrong.
     sizes: the world sizes of the cases, if ranks called the answer.
-    next_step, link: what comes next for a learner, and the address at which JupyterLab opens it.
+    next_step, link: a learner's next step, and the address at which JupyterLab opens it.
     """
 
     name: str
@@ -141,17 +141,17 @@ class CheckResult:
 
     @property
     def attempted(self) -> bool:
-        """Return whether there was an answer that could be read. Only such checks are recorded."""
+        """Whether there was a readable answer. Otherwise the check is not recorded."""
         return self.outcome not in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}
 
     @property
     def mistake(self) -> str:
-        """Return the title of the known mistake that explains the case that is shown, or ""."""
+        """The title of the known mistake that explains the shown case, or ""."""
         return next((case.mistake for case in self.cases if case.mistake), "")
 
     @property
     def run(self) -> Run | None:
-        # after a failure, a learner wants to see the case that went wrong
+        # after a failure, a learner wants to see the failed case
         for case in self.cases:
             if not case.passed:
                 return case.run

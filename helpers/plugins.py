@@ -1,9 +1,10 @@
-"""Find the features of this copy: objects that packages declare as entry points.
+"""Find the features of this copy: objects declared as entry points by packages.
 
 Groups: `real_ranks.commands` has the commands of `course`, by name. `real_ranks.checked` has listeners, which
 are called with each finished CheckResult, in the order of their names, and return it, perhaps with additions.
 
-In a course's folder, the tables of pyproject.toml count: an installation may be older than its folder.
+In a course's folder, the tables of pyproject.toml are used, because an installation may be older than its
+folder.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
 class MissingFeature(Exception):
-    """This copy of the course lacks a package that an entry point names. package: its dotted name."""
+    """This copy of the course lacks the package of an entry point. package: its dotted name."""
 
     def __init__(self, package: str) -> None:
         super().__init__(f"this copy of the course has no {package}")
@@ -38,14 +39,14 @@ def load(group: str, name: str) -> Any:
         KeyError: There is no such entry point.
         MissingFeature: This copy lacks its package.
     """
-    # asked last, because importing importlib.metadata takes a fifth of a short command's time
+    # tried last, because importing importlib.metadata takes a fifth of a short command's time
     target = _declared_here(group).get(name) or _installed(group)[name]
     try:
         return resolve_name(target)
     except ModuleNotFoundError as error:
         module = target.partition(":")[0]
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the feature is here, and lacks a module that it needs
+            raise  # the feature exists, but a module that it needs is missing
         raise MissingFeature(error.name) from error
 
 

@@ -1,10 +1,10 @@
-"""The releases of torch with which the tests of the course were run."""
+"""The releases of torch used for testing the course."""
 
 TESTED = ("2.13.0", "2.15.0")
 
 
 def untested(version: str) -> str:
-    """Return "" for a tested version of torch ("2.13.0+cpu"), else a sentence on what that means."""
+    """Return "" for a tested version of torch ("2.13.0+cpu"), otherwise a sentence on the consequences."""
     if version.partition("+")[0] in TESTED:
         return ""
     tested = " and ".join(TESTED)

@@ -3,10 +3,10 @@
     test --> python WORDS (waits) --words, environment, folder, descriptors--> template
                                                           template --fork--> runs the words
 
-What a notebook imports costs a new process 2 to 4 s of a core, a fork some milliseconds. The template has
-imported libraries and nothing of the course, so what is forked imports the course as a new process does,
-and takes that `python` for its own: kernels, their rank servers and torchrun's workers are forks, too.
-For tests of what is run. How processes start and end is the subject of tests/ranks, tests/kernel,
+A notebook's imports cost a new process 2 to 4 s of a core, but a fork only some milliseconds. The template
+has imported libraries but no module of the course. So a fork imports the course like a new process, and uses
+this `python` as its interpreter: kernels, their rank servers and torchrun's workers are also forks. This is
+for tests of programs' results. The start and end of processes is the subject of tests/ranks, tests/kernel,
 tests/jobs and tests/conformance, which start new interpreters.
 """
 
@@ -42,8 +42,8 @@ READY_S, END_S = 120.0, 10.0
 _MOST = 128 << 10
 OPTIONS = ("-P", "-u", "-B")
 _ENVIRONMENT = {
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel sets it, before the import
-    "OPENBLAS_NUM_THREADS": "1",  # else numpy starts threads when it is imported
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as in a kernel, before the import
+    "OPENBLAS_NUM_THREADS": "1",  # otherwise numpy starts threads when it is imported
 }
 _LIBRARIES = (
     *("torch._dynamo", "torch.nn.parallel", "torch.optim", "torch.utils.data"),
@@ -58,13 +58,13 @@ _LIBRARIES = (
 
 @contextlib.contextmanager
 def template(folder: Path) -> Iterator[str]:
-    """Start a template; give the path of the `python`. All that was forked ends with the template."""
+    """Start a template, and yield the path of its `python`. All forks end with the template."""
     path, python = folder / "template.socket", folder / "python"
     here = Path(__file__)
     hand_over = shlex.join([sys.executable, "-IS", f"{here.parent}/quick/hand_over.py", str(path)])
     python.write_text(f'#!/bin/sh\nexec {hand_over} "$@"\n')
     python.chmod(0o755)
-    for other in Path(sys.executable).parent.iterdir():  # for who looks there, as for mpiexec
+    for other in Path(sys.executable).parent.iterdir():  # programs looked up there, like mpiexec
         if not other.name.startswith("python"):
             (folder / other.name).symlink_to(other)
     process = subprocess.Popen(
@@ -73,7 +73,7 @@ def template(folder: Path) -> Iterator[str]:
         env={**os.environ, **_ENVIRONMENT},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # a Ctrl-C for the tests is not for it
+        start_new_session=True,  # a Ctrl-C for the tests must not end it
     )
     with process:
         assert process.stdin is not None and process.stdout is not None
@@ -82,7 +82,7 @@ def template(folder: Path) -> Iterator[str]:
             assert process.stdout.readline() == b"ready\n", "the template could not start"
             yield str(python)
         finally:
-            process.stdin.close()  # at which it ends
+            process.stdin.close()  # which ends it
             try:
                 process.wait(END_S)
             finally:
@@ -93,7 +93,7 @@ def template(folder: Path) -> Iterator[str]:
 
 
 def main(path: str, python: str) -> None:
-    """Fork what clients at the socket ask for, until the standard input closes."""
+    """Fork programs requested by clients at the socket, until the standard input closes."""
     own = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     base = [entry for entry in sys.path[1:] if entry not in own]
     for name in _LIBRARIES:
@@ -112,12 +112,12 @@ def main(path: str, python: str) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     print("ready", flush=True)
     clients: dict[socket.socket, int] = {}
-    # A kernel, and what it has started, ends with the process that started it. It looks for that itself,
-    # at its parent, which here is the template.
+    # A kernel and its processes end with the process that started it. The kernel checks this by watching its
+    # parent, but a forked kernel's parent is the template.
     owners: dict[int, int] = {}
     while True:
         readable = select.select([0, wake, listener, *clients], [], [])[0]
-        if 0 in readable:  # nobody writes there: it has closed
+        if 0 in readable:  # no data is ever written, so it has closed
             break
         if listener in readable:
             client, _ = listener.accept()
@@ -128,7 +128,7 @@ def main(path: str, python: str) -> None:
                 owners[clients[client]] = int(asked["env"].get("JPY_PARENT_PID", 0))
         with contextlib.suppress(BlockingIOError):
             os.read(wake, 4096)
-        for client in set(readable) & set(clients):  # it says nothing more: it has closed
+        for client in set(readable) & set(clients):  # clients send no more data, so it has closed
             _end_tree(clients[client])
         for ended in _report_ends(clients):
             for pid in clients.values():
@@ -143,7 +143,7 @@ _children = psutil.Process.children
 
 
 def _children_of_fork(self: psutil.Process, recursive: bool = False) -> list[psutil.Process]:
-    """Return a process's children. Those of a process that waits for its fork are the fork's."""
+    """Return a process's children. For a process waiting for its fork, return the fork's children."""
     with contextlib.suppress(psutil.NoSuchProcess):
         name, _, pid = self.name().partition("-")
         if name == "fork" and pid.isdecimal():
@@ -152,7 +152,7 @@ def _children_of_fork(self: psutil.Process, recursive: bool = False) -> list[psu
 
 
 def _end_tree(pid: int) -> None:
-    """End a fork and what it has started: who ended the process that waits for it saw none of these."""
+    """End a fork and its processes, which are invisible to a caller that ends the waiting process."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for each in [psutil.Process(pid), *_children(psutil.Process(pid), recursive=True)]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -160,7 +160,7 @@ def _end_tree(pid: int) -> None:
 
 
 def _report_ends(clients: dict[socket.socket, int]) -> list[int]:
-    """Inform clients whose forks have ended how, and forget them; return the process ids of these."""
+    """Send exit codes to the clients of ended forks, and forget them. Return the forks' process ids."""
     over = []
     for client, pid in list(clients.items()):
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -187,7 +187,7 @@ def _fork(client: socket.socket, request: dict[str, Any], fds: list[int], base: 
 
 
 def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: list[str]) -> int:
-    """As the child: become what the request says, and run it to its end; return the exit code."""
+    """Become the requested program, in the child, and run it to its end. Return the exit code."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if request["session"]:
@@ -198,11 +198,11 @@ def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: l
     multiprocessing.process.ORIGINAL_DIR = os.getcwd()
     os.environ.clear()
     os.environ.update(request["env"])
-    sys.modules["numpy"].random.seed()  # Python's own generator is seeded by the fork itself
+    sys.modules["numpy"].random.seed()  # the fork itself already seeds Python's generator
     elastic = importlib.import_module("torch.distributed.elastic.utils.logging")
     for name in logging.root.manager.loggerDict:
         if name.startswith("torch.distributed.elastic"):
-            elastic.get_logger(name)  # with the level that LOGLEVEL says now
+            elastic.get_logger(name)  # with the present level of LOGLEVEL
     code: object = 0
     try:
         _be_python(request["words"], base)
@@ -225,7 +225,7 @@ def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: l
 
 
 def _take_descriptors(fds: list[int], numbers: list[int]) -> None:
-    """Move each descriptor to the number that it is to have, and no other one."""
+    """Move each descriptor to its new number, and leave no other descriptor open."""
     above = [fcntl.fcntl(fd, fcntl.F_DUPFD, 1000) for fd in fds]
     for fd, number in zip(above, numbers, strict=True):
         os.dup2(fd, number)
@@ -233,7 +233,7 @@ def _take_descriptors(fds: list[int], numbers: list[int]) -> None:
         if int(name) not in numbers:
             with contextlib.suppress(OSError):
                 os.close(int(name))
-    # what kind of file each is decides how it is buffered
+    # the kind of each file decides its buffering
     sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 (as long as the process)
     sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
     sys.stderr = open(2, "w", 1, closefd=False, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Find a learner's function, and all that it needs, in a notebook's cells or a kernel's history.
+"""Find a learner's function, and the code that it needs, in a notebook's cells or a kernel's history.
 
     history (a kernel), notebook (a file) -> listing -> closure -> build -> Answer or Problem
 
@@ -6,16 +6,16 @@ Cells:
     history          the cells of a running kernel
     notebook         the cells of a file, which may be damaged or hostile
     file_kinds       files of a different kind
-    magics           cells without IPython's own syntax
+    magics           cells without IPython's special syntax
     listing          top-level statements of all cells
 Statements:
     names            the names that a statement binds, changes and uses
     scopes           the scopes within a statement
-    closure          all statements that an answer needs
+    closure          all statements needed by an answer
     external_values  values that cannot be computed again
 Answers:
     build            an answer from its statements
-    notes            notes on how an answer was put together
+    notes            notes on the repairs of an answer
     data             the result: an answer or a problem
 In a process with limits:
     reader           the parent

@@ -1,9 +1,9 @@
-"""Build an answer: a learner's function or class as source text, with everything that it needs.
+"""Build an answer: a learner's function or class as source text, with all code that it needs.
 
-    cells --Listing--> statements --closure--> those needed --compose--> Answer --> a rank runs it
+    cells --Listing--> statements --closure--> needed statements --compose--> Answer --> a rank runs it
 
 `reader_child` calls it with a notebook's cells, `history` with a kernel's history. The steps are the same
-for both, so that a check in the notebook and a grade see the same source. Nothing is executed here.
+for both, so that a check in the notebook and a grade use the same source. This module executes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normal
 
 
 def cell_number(index: int) -> str:
-    """Return how messages call a notebook's cell: its number from the top, from 1."""
+    """Return a notebook cell's name for messages: its number from the top, beginning with 1."""
     return f"cell {index + 1}"
 
 
@@ -40,13 +40,13 @@ def build_answer(
     """Build the answer called `name` from the cells' source texts, in the order in which they run.
 
     Args:
-        cells: The texts, "" for cells without code, so that indices are the notebook's. To build several
-            answers from the same cells, pass a `Listing`.
+        cells: The texts, "" for cells without code, so that indices are those of the notebook. To build
+            several answers from the same cells, pass a `Listing`.
         name: The name of the function or class.
-        where: How messages call a cell.
-        from_history: The cells are what a kernel ran. Then a stub that ran last counts, and cells that ran
-            again, or failed, are not repairs.
-        others: Names of the other answers that are wanted: none of them is a misspelling of `name`.
+        where: A function that returns a cell's name for messages.
+        from_history: Whether a kernel ran the cells. If so, a stub that ran last counts, and cells that ran
+            again, or failed, do not count as repaired.
+        others: Names of the other requested answers, none of which is a misspelling of `name`.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
     try:
@@ -96,7 +96,7 @@ class _Build:
         attempts = [s for s in binders if s not in stubs and not s.skipped]
         if not stubs or not attempts:
             return []
-        # in any order: a stub below the attempt is a copy of the notebook's own cell
+        # in any order: a stub below the attempt is a copy of the notebook's original cell
         self.listing.forget(self.name, stubs)
         if stubs[-1].position < attempts[-1].position:
             return []
@@ -179,7 +179,7 @@ class _Build:
         for cell in reversed(self.listing.broken(self.name)):
             if defines(self.listing.sources()[cell.cell], self.name):
                 line = f", line {cell.line}" if cell.line else ""
-                # Python's own words for a character that no editor shows
+                # Python's words for a character that no editor shows
                 unseen = "non-printable character" in cell.reason
                 advice = "type that line again, without pasting" if unseen else "correct it"
                 return self._problem(
@@ -202,13 +202,13 @@ class _Build:
         return None
 
 
-# Minimum similarity of a misspelled name. Python's own suggestions are as strict, or less.
+# Minimum similarity of a misspelled name. Python's suggestions are at most as strict.
 _MIN_SIMILARITY = 0.8
 _DEFINITION_PATTERN = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
 def defines(text: str, name: str) -> bool:
-    """Return whether a text that cannot be parsed here seems to define a name."""
+    """Return whether an unparseable text seems to define a name."""
     name = re.escape(name)
     pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
     return re.search(pattern, normalize_text(text), re.MULTILINE) is not None
@@ -221,7 +221,7 @@ def stub_line(node: ast.stmt) -> int:
     """Return the line of the `raise NotImplementedError("Exercise ...")` in a definition, or 0.
 
     Given code before the stub does not count as an attempt. A stub after a `return` is dead code, so it
-    does not count as a stub. One unwritten method makes a class not attempted.
+    does not count as a stub. If one method is unwritten, the class counts as not attempted.
     """
     return _stub_line_in_block(node.body) if isinstance(node, DEFINITIONS) else 0
 
@@ -254,7 +254,7 @@ MAX_SOURCE_CHARS = 200_000
 
 
 def _compose(name: str, statements: Iterable[Statement]) -> Answer:
-    """Join the statements in the given order, and record where each was written."""
+    """Join the statements in the given order, and record the origin of each."""
     # an error in a rank names a line of this source; `origins` map it back to the cell
     texts: list[str] = []
     origins: list[Origin] = []
@@ -300,7 +300,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
 
 def _check_compiles(answer: Answer, where: CellNamer) -> Answer | Problem:
     """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
-    # it is sent to each rank of each world
+    # limited, because the source is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (
             f"`{answer.name}` and what it needs are {len(answer.source):,} characters long; "
@@ -335,7 +335,7 @@ def normalize(answer: Answer) -> str:
 
 
 def defined_in(answer: Answer) -> list[str]:
-    """Return the names of the functions and classes that the answer's source defines, each once."""
+    """Return the names of the functions and classes defined in the answer's source, each once."""
     try:
         tree = parse_quietly(answer.source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,11 +1,11 @@
 """Find the closure of an answer: all statements, from any cell, that it needs to run.
 
-    answer's name --> binders --> names they use --> binders and changers of those --> ... --> order
+    answer's name --> binders --> names used by them --> their binders and changers --> ... --> order
 
-`build` calls it; the names come from `names`, the statements from `listing`. This is static slicing
-(Weiser, 1981) of a module's top level: a statement is taken if the answer may see what it binds or changes.
-Names that a function uses are looked up as they are after all cells have run. Names that a statement uses
-immediately are looked up as they are at that statement.
+`build` calls it. The names come from `names`, and the statements from `listing`. This is static slicing
+(Weiser, 1981) of a module's top level: a statement is included if its bindings or changes may affect the
+answer. Names used by a function are resolved after all cells have run. Names used immediately by a statement
+are resolved at that statement.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from helpers.answers.external_values import find_external_value
 from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 
-# Finding the functions that a statement calls is a guess, and its cost grows quadratically with the
-# closure. Beyond this number of steps only the last definitions of names are followed.
+# The functions called by a statement can only be guessed, at a cost that grows quadratically with the
+# closure. Beyond this number of steps, only the last definitions of names are followed.
 _MAX_CALL_STEPS = 20_000
 _STAR_IMPORT_PATTERN = re.compile(r"\bimport\s*\*")
 _Edges = Mapping[Position, set[Position]]
@@ -27,12 +27,12 @@ _KERNEL_MEMORY_PATTERN = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
 class Unresolved(Exception):
-    """The closure needs a value that is not available here. The text is for the learner."""
+    """The closure needs a value that is not available in a rank. The text is for the learner."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """Why a statement is in the closure: `user` uses `name`, if `later` only when called."""
+    """The reason why a statement is in the closure: `user` uses `name` (if `later`, only when called)."""
 
     name: str
     user: Statement | None
@@ -41,11 +41,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Closure:
-    """The statements in the order in which they must run.
+    """The statements of an answer in the order in which they must run.
 
     Args:
-        reached: Why each statement is in the closure.
-        unknown: Names that no cell binds, each with a statement that uses it.
+        reached: The reason for including each statement.
+        unknown: Names not bound by any cell, each with a statement that uses it.
     """
 
     statements: tuple[Statement, ...]
@@ -77,14 +77,14 @@ class _Search:
                 self._follow_calls(statement, point)
             if statement.position not in self.statements:
                 self._add_statement(statement)
-        # Statements found through calls may come late, so the order is known only now.
+        # Statements found through calls may come late, so the order is only known now.
         ordered = _order_statements(self.statements, self.needed_edges, self.optional_edges)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _add_statement(self, statement: Statement) -> None:
         self.statements[statement.position] = statement
         names = statement.names
-        # sorted, because the order of string sets varies between processes, and an answer must not
+        # sorted, because the order of string sets varies between processes, but an answer must not vary
         for name in sorted(names.now):
             self.follow(name, statement.position, Need(name, statement, False), self.needed_edges)
         for name in sorted(names.at_once):
@@ -97,7 +97,7 @@ class _Search:
     def _follow_calls(self, statement: Statement, point: Position) -> None:
         """Follow the names of functions that a statement may have called when it ran at `point`.
 
-        Also follow what its value was made of: `g = decorate(h)` keeps h.
+        Also follow the parts of its value: `g = decorate(h)` keeps h.
         """
         if len(self.seen) > _MAX_CALL_STEPS:
             return
@@ -122,7 +122,7 @@ class _Search:
         if not binders and not is_soft:
             self._require_known(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
-            # if unavailable, statements that are only perhaps needed are left out
+            # leave out unavailable statements that might not be needed
             if self._external_reason(statement):
                 if not is_soft:
                     raise Unresolved(self._external_value_message(statement, reached))
@@ -163,7 +163,7 @@ class _Search:
         self.unknown.setdefault(name, user)
 
     def _external_value_message(self, statement: Statement, reached: Need) -> str:
-        """Return a message with the variable that the function uses, and the last call of the chain."""
+        """Return a message with the variable used by the function, and the last call of the chain."""
         source = f"{self._cell_name(statement)} {self._external_reason(statement)}"
         if reached.user is None:
             return (
@@ -183,7 +183,7 @@ class _Search:
         )
 
     def _reason_needed(self, reached: Need) -> Need | None:
-        """Return why the statement that uses this name is needed. None for a function or the answer."""
+        """Return the reason for including the user of this name. None for a function or the answer."""
         user = reached.user
         if user is None or reached.later or user.is_definition:
             return None
@@ -214,16 +214,16 @@ def _skipped_message(
 
 
 def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Closure:
-    """Return what the answer called `name` needs, including itself.
+    """Return the statements that the answer called `name` needs, including its definition.
 
     Raises:
-        Unresolved: It needs a value that only a different run, a file or the kernel has.
+        Unresolved: It needs a value that only exists in a different run, a file or the kernel.
     """
     return _Search(listing, where).run(name)
 
 
 def _star_imports(listing: Listing) -> list[Statement]:
-    """Return all star imports. They are always kept, because their names are unknown without importing."""
+    """Return all star imports. They are always kept, because their names are unknown before importing."""
     stars = [s for s in listing.matching(_STAR_IMPORT_PATTERN) if "*" in s.text and s.names.star]
     return [s for s in stars if not s.skipped and not find_external_value(listing, s)]
 
@@ -234,19 +234,19 @@ def _star_imports(listing: Listing) -> list[Statement]:
 def _order_statements(
     taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges
 ) -> list[Statement]:
-    """Return statements by position, each after those that it needs (hard) or may need (soft)."""
+    """Return statements by position, each after the statements that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
     started: set[Position] = set()
 
     def needed_first(position: Position) -> list[Position]:
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
-            # A soft dependency is moved up only if that violates no hard one.
+            # Only move a soft dependency up if this violates no hard one.
             if other < position or not _has_path(other, position, hard):
                 before.add(other)
         return sorted(before & taken.keys())
 
-    # dependencies may be circular: each statement is put once, wherever the circle is entered
+    # dependencies may be circular, so each statement is placed once, beginning anywhere in the circle
     def place(position: Position) -> None:
         if position in started:
             return

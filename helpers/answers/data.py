@@ -12,18 +12,18 @@ ProblemKind = Literal[
 """Kinds of problems.
 
 not_defined: no cell defines the name, so the notebook may be a different one. newer_syntax: a syntax error
-in a notebook that was written with a newer Python than this one.
+in a notebook written with a newer Python than this one.
 """
 
 NO_ATTEMPT: tuple[ProblemKind, ...] = ("not_defined", "not_attempted")
 
 CellNamer = Callable[[int], str]
-"""Returns how messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""
+"""Returns a cell's name for messages, from its index: "cell 4" in a notebook, "cell [4]" in a kernel."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where one piece of an answer's source was written. Lines count from 1.
+    """The place where one piece of an answer's source was written. Lines count from 1.
 
     Args:
         first, count: Its lines in the answer's source.
@@ -41,7 +41,7 @@ class Origin:
 class Answer:
     """The source of the function or class called `name`, ready to be executed in a rank.
 
-    notes: lines for the learner about what was repaired or may fail.
+    notes: lines for the learner about repairs and possible failures.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer called `name` to check. The message is for the learner."""
+    """The reason why there is no answer called `name` to check. The message is for the learner."""
 
     kind: ProblemKind
     message: str

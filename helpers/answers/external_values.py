@@ -1,7 +1,7 @@
 """Find statements whose value cannot be computed again when the answer is graded.
 
-`closure` asks for each statement that it is about to take. A value from a different run (`launch`, `check`,
-...), from a file, from the keyboard or from the kernel is not available in a rank.
+`closure` asks for each statement that it is about to include. A value from a different run (`launch`,
+`check`, ...), from a file, from the keyboard or from the kernel is not available in a rank.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _EXTERNAL = {
 
 
 def find_external_value(listing: Listing, statement: Statement) -> str:
-    """Return how the statement gets its value ("calls `launch`"), or "" if from the cells alone.
+    """Return the statement's external source ("calls `launch`"), or "" if it only needs the cells.
 
-    Calls are followed through the learner's own functions. What these do with functions passed to them is
-    not followed.
+    Calls are followed through the learner's functions, but not calls of functions that are passed to them.
     """
-    # Only calls: passing a function, for example as a callback, computes no value here.
+    # Only follow calls: passing a function, for example as a callback, computes no value here.
     pending = [(path, statement.node) for path in sorted(statement.names.calls_now)]
     followed: set[Position] = set()
     while pending:
@@ -54,8 +53,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
 def _only_tests_for_kernel(path: Path, caller: ast.stmt) -> bool:
     """Return whether each call only tests whether there is a kernel, and expects none.
 
-    For example `try: get_ipython() ... except NameError: ...`, which ranks can run because they lack the
-    name.
+    For example, ranks can run `try: get_ipython() ... except NameError: ...`, because they lack the name.
     """
     if path != (_KERNEL,):
         return False
@@ -105,7 +103,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
     module, name = imported_from(node, path[0])
     called = name or path[-1]
     top = module.split(".")[0]
-    # the course's functions belong to the notebook, except those that ranks call as well
+    # the course's functions belong to the notebook, except functions that ranks also call
     if top == COURSE_PACKAGE and called not in _ALLOWED_IN_RANKS:
         return f"calls `{called}`"
     if top == "subprocess":
@@ -114,7 +112,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
 
 
 def imported_from(node: ast.Import | ast.ImportFrom, name: str) -> tuple[str, str]:
-    """Return (module, name in it) of what an import binds to `name`, or ("", "") if it does not."""
+    """Return (module, name in it) of the object that an import binds to `name`, or ("", "")."""
     for alias in node.names:
         if isinstance(node, ast.Import) and name == (alias.asname or alias.name.split(".")[0]):
             return alias.name, ""

@@ -1,8 +1,8 @@
-"""Recognize, by its contents, a file that was handed in as a notebook but is not one.
+"""Recognize, by its contents, a file that was submitted as a notebook but is not one.
 
 `notebook` calls `describe_kind` for a file that is not valid JSON. `grading` calls `looks_like_notebook`
-for a file whose name does not end in .ipynb. Only bytes are compared, so a hostile file takes time in
-proportion to its size.
+for a file whose name does not end in .ipynb. Only bytes are compared, so the time for a hostile file is
+proportional to its size.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 EARLIER_VERSION_ADVICE = "Hand in an earlier copy, for example from .ipynb_checkpoints."
 
-# Compared in this order. Each text says what the file is, and what to do.
+# Compared in this order. Each text describes the file's kind, followed by advice.
 _UNPACK_ADVICE = "Unpack it, and hand in the .ipynb file inside it."
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK_ADVICE}"),
@@ -55,7 +55,7 @@ _HEAD_BYTES = 1 << 20
 def describe_kind(content: bytes) -> str:
     """Return the end of a sentence that begins with the file's name, or "" for an unknown kind.
 
-    The sentence says what the file is, and how to hand in the notebook.
+    The sentence describes the file's kind, and explains how to hand in the notebook.
     """
     if not content.strip(b"\0 \t\r\n"):
         if b"\0" not in content:
@@ -106,7 +106,7 @@ def describe_kind(content: bytes) -> str:
 
 
 def looks_like_notebook(head: bytes) -> bool:
-    """Return whether a file that begins with `head` is JSON with cells, whatever its name is."""
+    """Return whether a file that begins with `head` is JSON with cells, whatever its name."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return text.startswith(b"{") and _CELLS_PATTERN.search(text) is not None
 

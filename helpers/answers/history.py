@@ -1,4 +1,4 @@
-"""Find the answer in a running kernel from the cells that were typed into it.
+"""Find the answer in a running kernel, from its typed cells.
 
 `check` passes the function (or its name) and the kernel's input history. `build` makes the answer; this
 module only finds the name under which the history knows the object.
@@ -20,7 +20,7 @@ _KERNEL_MODULE = "__main__"
 
 
 def input_number(index: int) -> str:
-    """Return how messages call a cell of the history: the number in its margin."""
+    """Return a history cell's name for messages: the number in its margin."""
     return f"cell [{index}]"
 
 
@@ -33,10 +33,9 @@ def answer_from_history(
 
     Args:
         target: The function, the class or its name.
-        inputs: IPython's `In` or, better, `history_manager.input_hist_raw`, whose lines are as typed. They
-            are in execution order, so the definition that ran last is taken.
-        namespace: The kernel's `user_ns`, to find the object's name in it; by default, the function's
-            globals.
+        inputs: IPython's `In` or, better, `history_manager.input_hist_raw`, which contains the lines as
+            typed. They are in execution order, so the definition that ran last is used.
+        namespace: The kernel's `user_ns`, for finding the object's name; by default, the function's globals.
     """
     listing = Listing(inputs)
     if isinstance(target, str):
@@ -66,13 +65,13 @@ def _innermost(target: object) -> object:
 
 
 def _own_namespace(inner: object) -> Mapping[str, object]:
-    """Return the kernel's names if the function was defined there: they are its globals."""
+    """Return the kernel's names if the function was defined in the kernel: they are its globals."""
     names = inner.__globals__ if isinstance(inner, FunctionType) else {}
     return names if names.get("__name__") == _KERNEL_MODULE else {}
 
 
 def _variable_of(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
-    """Return the variable that holds this very object, because lambdas and partials have no useful name."""
+    """Return the variable that holds this object, because lambdas and partials have no useful name."""
     # a copy, because the kernel's names may change meanwhile, for example in a widget's callback
     names = [name for name, value in list(namespace.items()) if value is target]
     if (own := _name_of(target)) in names:
@@ -90,7 +89,7 @@ def _name_of(target: object) -> str:
 def _is_from_kernel(
     target: object, inner: object, name: str, namespace: Mapping[str, object]
 ) -> bool:
-    """Return whether a cell of the kernel made the object, not a module with the same name."""
+    """Return whether the object was made by a cell of the kernel, not by a module with the same name."""
     if namespace.get(name) is target:
         return True
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:

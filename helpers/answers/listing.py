@@ -2,8 +2,8 @@
 
 `build` makes one `Listing` of a notebook (or of a kernel's history) and uses it for every answer. `closure`
 asks which statements bind a name at a point of the program. A point is the position of a statement, or END,
-when all cells have run, which is when the answer is called. A cell is parsed when a name is first requested
-that its text may bind, because in a long history most cells do not concern the answer.
+when all cells have run and the answer is called. A cell is only parsed when a requested name may be bound in
+its text, because in a long history most cells do not concern the answer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Statement:
 
     @cached_property
     def skipped(self) -> SkipReason:
-        """Why this statement is never run, or ""."""
+        """The reason why this statement is never run, or ""."""
         if isinstance(self.node, ast.If) and _is_main_guard(self.node.test):
             return "main"
         return "await" if AWAIT_PATTERN.search(self.text) and self.names.awaits else ""
@@ -71,7 +71,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class BrokenCell:
-    """A cell that is not Python. line: where parsing stopped, 0 if unknown."""
+    """A cell that is not Python. line: the line where parsing stopped, 0 if unknown."""
 
     cell: int
     line: int
@@ -79,7 +79,7 @@ class BrokenCell:
 
 
 def normalize_text(text: str) -> str:
-    """Return a text in NFKC form, as Python reads names, so that names can be found in it.
+    """Return a text in NFKC form, which Python uses for names, so that names can be found in it.
 
     Invisible characters are removed, because text pasted from web pages or documents may contain them
     anywhere.
@@ -117,8 +117,8 @@ class Listing:
     def binders_at(self, name: str, point: Position) -> list[Statement]:
         """Return the statements that may have bound `name` at a point, latest first.
 
-        The list ends with one that certainly binds it. If cells were reordered, so that nothing above the
-        point binds the name, statements below it are returned.
+        The list ends with a statement that certainly binds it. If cells were reordered, so that no statement
+        above the point binds the name, statements below it are returned.
         """
         binders = [statement for statement in self.binders(name) if not statement.skipped]
         above = binders[: bisect_left(binders, point, key=_position)]
@@ -130,7 +130,7 @@ class Listing:
         return chosen
 
     def changers_of(self, name: str, chosen: list[Statement]) -> Iterator[Statement]:
-        """Yield the statements that change the object which `chosen` (from `binders_at`) bound to `name`."""
+        """Yield the statements that change the object bound to `name` by `chosen` (from `binders_at`)."""
         if not chosen:
             return
         latest, first = chosen[0], chosen[-1]
@@ -138,7 +138,7 @@ class Listing:
         later = (b for b in binders if b.position > latest.position and name in b.names.binds)
         until = next(later, None)
         for statement in self.changers(name):
-            # a change above the definition of what it changes
+            # a change above the definition of the changed object
             orphan = statement.position < binders[0].position
             after = statement.position > first.position
             before_next = until is None or statement.position < until.position
@@ -148,7 +148,7 @@ class Listing:
                 yield statement
 
     def forget(self, name: str, statements: Sequence[Statement]) -> None:
-        """Remove these from the statements that bind `name`."""
+        """Remove `statements` from the statements that bind `name`."""
         self._binders[name] = [s for s in self.binders(name) if s not in statements]
 
     def matching(self, pattern: re.Pattern[str]) -> list[Statement]:
@@ -159,11 +159,11 @@ class Listing:
         return [statement for index in found for statement in self._parsed[index]]
 
     def broken(self, name: str = "") -> list[BrokenCell]:
-        """Return the cells that cannot be parsed, of those whose text contains `name`."""
+        """Return the unparseable cells whose text contains `name`."""
         found = [index for index, text in enumerate(self._searched) if name in text]
         for index in found:
             if index not in self._parsed:
-                # the tree is not kept, because few of these cells are ever needed
+                # do not keep the tree, because few of these cells are ever needed
                 self._parse(index)
         return [self._broken[index] for index in found if index in self._broken]
 
@@ -207,7 +207,7 @@ def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
     if name in names.stores:
         return True
     if binder.is_import:
-        # `torch.manual_seed(0)`, `@torch.no_grad()`: these do not change what is imported
+        # `torch.manual_seed(0)` and `@torch.no_grad()` do not change the imported object
         return False
     if name in names.registers:
         return True
@@ -228,7 +228,7 @@ def _broken_cell(index: int, error: Exception) -> BrokenCell:
 
 
 def parse_quietly(source: str) -> ast.Module:
-    """Return the parsed source, without warnings on odd escapes, which the learner saw in the cell's run."""
+    """Return the parsed source, without warnings on odd escapes, which the cell's run already showed."""
     with warnings.catch_warnings(action="ignore"):
         return ast.parse(source)
 
@@ -254,7 +254,7 @@ def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Sta
 
 
 def _split_statement(node: ast.stmt) -> list[ast.stmt]:
-    """Split a statement that does several things, of which one may be needed and another unwanted.
+    """Split a statement with several effects, some of which may be needed and others unwanted.
 
     `from helpers import check, span`: ranks do not need checks. `del model, run`: ranks do not know run.
     """
@@ -318,8 +318,8 @@ def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
 # --- skipping cells by their text -----------------------------------------------------------------
 #
 # Parsing 10,000 lines takes a third of a second, longer than a whole check. Searching the lines that
-# contain a name takes milliseconds. A cell that is wrongly skipped would be missing from an answer, so in
-# case of doubt a cell may bind the name.
+# contain a name takes milliseconds. A wrongly skipped cell would be missing from an answer, so if in doubt,
+# a cell counts as binding the name.
 
 _MAX_LINE = 1_000
 
@@ -357,7 +357,7 @@ def may_bind(name: str, text: str) -> bool:
 def _line_may_bind(before: str, after: str, flat: bool) -> bool:
     """Return whether a line, split at the name, may bind or change it.
 
-    flat: the cell has no top-level branches, so an indented `xs.append(1)` is inside a function.
+    flat: whether the cell has no top-level branches, so that an indented `xs.append(1)` is inside a function.
     """
     if _is_word_character(before[-1:]) or _is_word_character(after[:1]):
         return False  # part of a longer name

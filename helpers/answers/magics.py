@@ -1,9 +1,8 @@
-"""Remove IPython's own syntax from a cell: magics, shell lines, help requests.
+"""Remove IPython's special syntax from a cell: magics, shell lines, help requests.
 
-`listing` calls it for cells that are not valid Python as they are. The result has the same number of lines,
-so that line numbers are still the learner's. IPython's own transformer is not used, because it tokenizes
-the whole cell again for each line that it changes (14.6 s on 400 shell lines among 5,000 others). This
-module needs one pass.
+`listing` calls it for cells that are not valid Python. The result has the same number of lines, so that line
+numbers are still the learner's. IPython's transformer is not used, because it tokenizes the whole cell again
+for each line that it changes (14.6 s for 400 shell lines among 5,000 others). This module needs one pass.
 
 | in the cell                               | becomes                                            |
 |-------------------------------------------|----------------------------------------------------|
@@ -45,13 +44,13 @@ _TOKEN_PATTERN = re.compile(
 
 
 def strip_magics(source: str) -> str:
-    """Return `source` as plain Python with the same lines. Takes time linear in its length."""
+    """Return `source` as plain Python with the same lines, in time linear in its length."""
     text, blank_lines = _without_cell_magic(_restore_cell_magic(source))
     return "\n" * blank_lines + _without_line_magics(_dedent(text))
 
 
 def has_stored_magics(source: str) -> bool:
-    """Return whether `source` is Python only because IPython's history made it so (`In`)."""
+    """Return whether `source` is only valid Python because IPython's history translated it (`In`)."""
     return (
         source.startswith(_CONVERTED_CELL_MAGIC)
         or _CONVERTED_TIME_PATTERN.search(source) is not None
@@ -75,7 +74,7 @@ def _restore_cell_magic(source: str) -> str:
 
 
 def _without_cell_magic(source: str) -> tuple[str, int]:
-    """Return (the Python that remains, how many lines were removed at its top)."""
+    """Return (the remaining Python code, the number of lines removed at its top)."""
     taken = 0
     lines = source.split("\n")
     if _is_foreign_cell(lines):
@@ -103,7 +102,7 @@ def _is_foreign_cell(lines: list[str]) -> bool:
 
 
 def _dedent(source: str) -> str:
-    """Remove the first line's indentation from all lines that have it, as IPython does."""
+    """Remove the first line's indentation from all lines that have it, like IPython."""
     indent = source[: len(source) - len(source.lstrip(" \t"))]
     if not indent:
         return source
@@ -113,13 +112,13 @@ def _dedent(source: str) -> str:
 def _without_line_magics(source: str) -> str:
     source += "\n"
     if len(lines := source.split("\n")) == 2 and _AUTOMAGIC_PATTERN.fullmatch(lines[0]):
-        return "pass"  # IPython reads a lone `pip install x` as `%pip install x`
+        return "pass"  # IPython reads a line `pip install x` as `%pip install x`
     pieces: list[str] = []
     position = 0
     while position < len(source):
         line_end = source.index("\n", position)
         line = source[position:line_end]
-        # checked only at the start of a logical line, because inside strings and brackets `%` is Python
+        # only checked at the start of a logical line, because inside strings and brackets `%` is Python
         replaced = _replacement(line)
         if replaced is None:
             end = _logical_end(source, position)
@@ -155,7 +154,7 @@ def _escape_end(source: str, position: int) -> int:
 
 
 def _logical_end(source: str, position: int) -> int:
-    """Return the end of a Python line, including all lines that its brackets and strings span."""
+    """Return the end of a Python line, including all lines spanned by its brackets and strings."""
     depth = 0
     while token := _TOKEN_PATTERN.search(source, position):
         position = token.end()

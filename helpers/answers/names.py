@@ -1,11 +1,11 @@
 """Find the module-level names that one top-level statement binds, changes, uses and calls.
 
 `listing` calls it for the statements of a learner's cells. `closure` follows the names from statement to
-statement. Only the syntax tree is read: nothing is imported or executed.
+statement. Only the syntax tree is read, and nothing is imported or executed.
 
 A use is *now* if the statement itself uses the name when it runs: in decorators, defaults, annotations,
-base classes, class bodies. It is *later* if a function or lambda defined by it uses the name when called.
-The difference decides which of several definitions of a name counts.
+base classes, class bodies. It is *later* if a function or lambda defined by the statement uses the name when
+called. The difference decides which of several definitions of a name counts.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Names:
-    """What one top-level statement does with module-level names.
+    """The module-level names of one top-level statement.
 
     Args:
         binds: Names bound whenever it runs.
-        may_bind: Names bound on some paths only, or added to (`import a.b`).
+        may_bind: Names bound only on some paths, or extended (`import a.b`).
         now, later: Names used when it runs, and when its functions run.
-        at_once: Those of `later` that it may use as it runs, because it may call its own lambdas (or, in a
-            class body, functions) itself.
+        at_once: Names of `later` that it may already use when it runs, because it may call lambdas (or, in a
+            class body, functions) defined inside it.
         hints: Names in annotations that are strings, or that Python does not evaluate.
         set_globally: Names bound by its functions, through `global`.
         stores: Names whose objects it changes by assignment (`C.f = g`, setattr).
         registers: Names used as in `@registry.add`.
         pokes: Names whose objects it may change by a bare method call (`xs.append(1)`).
-        calls_now, calls_later: Dotted paths of what is called; the root is "" if it is not a global name.
+        calls_now, calls_later: Dotted paths of called objects; the root is "" if it is not a global name.
         awaits: Whether it needs a running event loop.
         star: Whether it contains `from x import *`.
     """
@@ -203,7 +203,7 @@ class _Recorder(ScopeWalker):
         path = self._path(node.func)
         # with its root, so that a call of a local function named `open` is not mistaken for the builtin
         self.called[self.deferred].add(path)
-        # In a class body or branch: the call of a function that is defined a few lines above.
+        # In a class body or branch: the call of a function defined a few lines above.
         self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]
         self.generic_visit(node)
 

@@ -1,7 +1,7 @@
 """Read a notebook file that may be damaged, hostile, or saved by a different tool.
 
 `read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is read without
-validation. Grading needs only the cells' sources, so stripped metadata, missing ids and old formats do not
+validation. Grading only needs the cells' sources, so stripped metadata, missing ids and old formats do not
 matter.
 """
 
@@ -25,7 +25,7 @@ MAX_CELLS = 5_000
 
 
 class UnreadableNotebook(Exception):
-    """No cells can be read from the file. The message is one line: what is wrong, and what to do."""
+    """No cells can be read from the file. The message is one line with the problem and its remedy."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Notebook:
 def read_notebook(path: str | os.PathLike[str]) -> Notebook:
     """Read the notebook at `path`. Raise UnreadableNotebook, and no other exception, if that fails.
 
-    For a file from another person use `read_answers`, because hostile JSON can take a lot of memory.
+    For a file from another person, use `read_answers`, because hostile JSON can take a lot of memory.
     """
     name = printable_name(path)
     content = read_bytes(path)
@@ -120,7 +120,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _describe_folder(descriptor: int) -> str:
-    """Return what is wrong with a folder in place of a notebook, by its direct contents."""
+    """Return the problem of a folder submitted instead of a notebook, judged by its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
         return "is a folder, not a notebook: name the .ipynb file inside it."
@@ -209,7 +209,7 @@ def _cells(content: Any, name: str) -> list[Any]:
 
 
 def _python_version(data: Any) -> tuple[int, ...]:
-    """Return the version of Python that a notebook contains, or ()."""
+    """Return the version of Python stored in a notebook, or ()."""
     info: Any = data
     for key in ("metadata", "language_info", "version"):
         info = info.get(key) if isinstance(info, dict) else None
@@ -231,8 +231,8 @@ def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
 
 
 def _make_cell(index: int, raw: Any, repairs: list[str]) -> Cell:
-    """Return a cell for whatever is in its place."""
-    # an unusable cell becomes an empty one, so that messages use the numbers that the author sees
+    """Return a cell for any JSON value in its place."""
+    # an unusable cell becomes an empty one, so that messages use the author's cell numbers
     number = f"cell {index + 1}"
     if not isinstance(raw, dict):
         repairs.append(f"{number} is not a cell: skipped")

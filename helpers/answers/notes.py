@@ -1,7 +1,7 @@
-"""Write notes for learners on how their answer was put together.
+"""Write notes for learners on the repairs of their answer.
 
-`build` calls it. Notes report repairs: definitions that were chosen, moved or skipped. In a kernel's
-history, where cells are edited and run again all the time, only notes that still matter are given.
+`build` calls it. Notes report definitions that were chosen, moved or skipped. In a kernel's history, where
+cells are edited and run again all the time, only notes that still matter are given.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from helpers.answers.listing import AWAIT_PATTERN, BrokenCell, Listing, Statemen
 
 CellNamer = Callable[[int], str]
 
-# Names that Python, IPython and a class body define.
+# Names defined by Python, IPython and a class body.
 _PROVIDED_NAMES = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
 
 
 def repair_notes(listing: Listing, closure: Closure, where: CellNamer) -> Iterator[str]:
-    """Yield notes on definitions that were chosen or moved, because cells may be duplicated or reordered."""
+    """Yield notes on chosen or moved definitions, because cells may be duplicated or reordered."""
     yield from _redefinitions(listing, closure, where)
     yield from _definitions_below(closure, where)
     yield from _moved_statements(closure, where)
@@ -31,7 +31,7 @@ def _redefinitions(listing: Listing, closure: Closure, where: CellNamer) -> Iter
     for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
         rivals = [s for s in listing.binders(name) if s.is_definition and not s.skipped]
         last = rivals[-1] if rivals else None
-        # if an earlier definition is needed as well, for example by a decorator, nothing was chosen
+        # if an earlier definition is also needed, for example by a decorator, nothing was chosen
         if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
             times = len(rivals)
             yield f"`{name}` is defined {times} times: the last one is taken ({_cell_of(last, where)})"
@@ -55,7 +55,7 @@ def _definitions_below(closure: Closure, where: CellNamer) -> Iterator[str]:
 
 
 def _moved_statements(closure: Closure, where: CellNamer) -> Iterator[str]:
-    # From the end: a statement that precedes one of an earlier cell was moved up to it.
+    # Beginning at the end: a statement that precedes a statement of an earlier cell was moved up to it.
     highest = -1
     for statement in reversed(closure.statements):
         reached = closure.reached[statement.position]

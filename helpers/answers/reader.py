@@ -4,7 +4,8 @@
          `-- deadline, size cap, kill            `-- rlimits on CPU, memory, files
 
 `course check` and graders call it. Parsing a hostile notebook may take any amount of time and memory, or
-crash the interpreter. Here it takes at most until the deadline, and is reported as an unreadable notebook.
+crash the interpreter. In the child, parsing ends at the deadline at the latest, and the notebook is reported
+as unreadable.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def read_answers(
     Args:
         path: The notebook's file.
         names: Names of functions or classes.
-        timeout_s: Seconds for all of them.
+        timeout_s: The time for building all answers, in seconds.
 
     Raises:
         UnreadableNotebook: The file is not a notebook, or reading it took more time or memory than any
@@ -75,7 +76,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=_child_environment(),
-        start_new_session=True,  # Ctrl-C is for the caller, which then ends the child below
+        start_new_session=True,  # only the caller reacts to Ctrl-C, and then ends the child below
     )
     assert child.stdin is not None and child.stdout is not None  # both are pipes
     try:
@@ -87,7 +88,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     except subprocess.TimeoutExpired:
         return None, 0
     finally:
-        # even if it has closed its output and still runs
+        # even if it has closed its output and is still running
         child.kill()
         child.wait()
         child.stdout.close()

@@ -50,7 +50,7 @@ def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
-    """Return a problem with its cause, if parts of the file other than its code cells show it."""
+    """Add the cause to a problem, if parts of the file other than its code cells show it."""
     if not isinstance(found, Problem):
         return found
     here = ".".join(map(str, sys.version_info[:2]))
@@ -89,7 +89,7 @@ def _limit_process(timeout_s: float) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for kind, limit in limits.items():
-        # macOS defines some of them but does not implement them
+        # macOS defines some of these limits but does not implement them
         with suppress(ValueError, OSError):
             resource.setrlimit(kind, (limit, limit))
 

@@ -1,4 +1,4 @@
-"""Walk over one statement, and know at every point which of Python's scopes it is in.
+"""Walk over one statement, and know the current scope at every point.
 
 `names` subclasses `ScopeWalker` to record names. The rules are those of "Naming and binding" in the
 language reference, and of the flow of control. A name bound anywhere in a function is local to all of it. A
@@ -22,7 +22,7 @@ FUNCTIONS = ("function", "comprehension")
 
 @dataclass(eq=False)
 class Scope:
-    """One scope. bound: its own names; for a module or class body, only those bound so far."""
+    """One scope. bound: its names; for a module or class body, only the names bound so far."""
 
     kind: Literal["module", "class", "function", "comprehension"]
     parent: Scope | None = None
@@ -30,7 +30,7 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
 
     def is_global(self, name: str) -> bool:
-        """Return whether a lookup of `name` here finds a module-level name, or nothing."""
+        """Return whether a lookup of `name` in this scope finds a module-level name, or nothing."""
         scope: Scope | None = self
         deferred = False
         while scope is not None:
@@ -47,7 +47,7 @@ class Scope:
         return True
 
     def owner(self) -> Scope:
-        """Return the scope of bindings made here: `:=` in a comprehension binds outside it."""
+        """Return the scope of bindings made in this scope: `:=` in a comprehension binds outside it."""
         scope = self
         while scope.kind == "comprehension" and scope.parent is not None:
             scope = scope.parent
@@ -59,9 +59,9 @@ class ScopeWalker(ast.NodeVisitor):
 
     Attributes:
         scope: The scope at the present point of the walk.
-        deferred: Whether that is inside a function or lambda, which runs when it is called.
-        in_definition: Whether that is inside a `def` which, unlike a lambda, is hardly ever called by the
-            statement that contains it.
+        deferred: Whether this point is inside a function or lambda, which runs when it is called.
+        in_definition: Whether this point is inside a `def` which, unlike a lambda, is hardly ever called by
+            the statement that contains it.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class ScopeWalker(ast.NodeVisitor):
         """Record that a name is bound or deleted."""
 
     def visit_annotation(self, node: ast.expr | None, is_local: bool = False) -> None:
-        """Walk an annotation. is_local: it annotates a function's variable, and is never evaluated."""
+        """Walk an annotation. is_local: whether it annotates a function's variable and is never evaluated."""
         self.visit_all([node])
 
     def visit_decorator(self, node: ast.expr) -> None:
@@ -194,7 +194,7 @@ class ScopeWalker(ast.NodeVisitor):
     # --- flow: parts that may not run -------------------------------------------------------------
 
     def _visit_block(self, body: Iterable[ast.AST]) -> set[str]:
-        """Walk a part that may not run. Return what is bound at its end, without binding it outside."""
+        """Walk a part that may not run. Return the names bound at its end, without binding them outside."""
         if self.scope.kind in FUNCTIONS:
             self.visit_all(body)
             return set()
@@ -287,7 +287,7 @@ def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
 
 
 class _Binder(ScopeWalker):
-    """Finds the names that a function binds. Walks its body, but not those of inner functions."""
+    """Finds the names bound by a function. Walks its body, but not the bodies of inner functions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,7 +317,7 @@ class _Binder(ScopeWalker):
 def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
     """Return (local names, names declared global) of a function, without nested functions.
 
-    `symtable` also knows them, but needs a whole source that compiles, identifies functions only by line,
+    `symtable` also knows them, but needs a whole source that compiles, only identifies functions by line,
     and renames `__x` in a class. The tests compare the two.
     """
     binder = _Binder()

@@ -1,7 +1,7 @@
-"""Handwritten digits as two tensors, on which the notebooks train from notebook 08 on.
+"""Handwritten digits as two tensors, used for training from notebook 08 on.
 
-By default they are the 1,797 digits of 8 x 8 pixels in scikit-learn's package. A learner who has MNIST as IDX
-files can name their folder. Nothing is downloaded.
+By default they are the 1,797 digits of 8 x 8 pixels in scikit-learn's package. If you have MNIST as IDX
+files, you can name their folder instead. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
     Args:
         path: A folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz. By
-            default it is the folder in REAL_RANKS_MNIST, and without that scikit-learn's own 1,797 digits.
+            default it is the folder in REAL_RANKS_MNIST. If that is not set, scikit-learn's 1,797 digits
+            are returned.
 
     Raises:
-        DataFileError: A file is missing or is not what it should be.
+        DataFileError: A file is missing or invalid.
     """
     folder = path if path is not None else os.environ.get(MNIST_FOLDER_VARIABLE) or None
     if folder is not None:
@@ -40,7 +41,7 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def small_digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return scikit-learn's digits whatever the environment says, the same on every machine."""
+    """Return scikit-learn's digits, which are the same on every machine, and ignore the environment."""
     images, labels = _small()
     return images.clone(), labels.clone()
 
@@ -76,13 +77,13 @@ def _small() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _rows() -> np.ndarray:
-    """Return what `sklearn.datasets.load_digits` reads, without the two seconds of importing scikit-learn."""
+    """Return the data of `sklearn.datasets.load_digits`, without spending two seconds on importing it."""
     package = find_spec("sklearn")
     if package is not None and package.origin is not None:
         file = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
         if file.is_file():
             return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits  # It reports what is missing.
+    from sklearn.datasets import load_digits  # It reports the missing package or file.
 
     found = load_digits()
     return np.column_stack([found.data, found.target])

@@ -1,8 +1,8 @@
-"""Read a profile that was recorded on a GPU, so that notebook 11 can show one on any machine.
+"""Read a profile recorded on a GPU, so that notebook 11 can show one on any machine.
 
 torch.profiler wrote it on rank 0 of two ranks (torch 2.11, NCCL 2.32): two steps of DDP on six layers of
 2048 x 2048, with a batch of 4096 and `bucket_cap_mb=20`. The two ranks shared one NVIDIA H200 and took turns
-on it, so the file shows what runs on which stream and in which order, but not how fast NCCL is. Only the
+on it, so the file shows the streams of all kernels and their order, but not the speed of NCCL. Only the
 arguments `stream`, `correlation` and `bytes` were kept, and times start at 0.
 """
 

@@ -1,8 +1,8 @@
 """Read IDX files, the format of MNIST, strictly and only up to a maximum size.
 
 A file begins with two zero bytes, one byte for the type (8: unsigned bytes), and one for the number of
-dimensions. Each dimension's length follows as a big-endian 32-bit number, and then the bytes, with the last
-index fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
+dimensions. Each dimension's length follows as a big-endian 32-bit number. Then come the bytes, with the last
+index varying fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import BinaryIO
 import torch
 
 MAX_BYTES = 1 << 28
-"""The maximum size of one file's elements, after unpacking: five times what MNIST needs."""
+"""The maximum size of one file's elements, after unpacking: five times the size of MNIST."""
 
 _UNSIGNED_BYTES = 8
 _GZIP = b"\x1f\x8b"
 
 
 class DataFileError(ValueError):
-    """A data file is missing, cut short, or holds something else."""
+    """A data file is missing, cut short, or in a different format."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -33,7 +33,7 @@ class DataFileError(ValueError):
 def read_idx(path: Path, dims: int) -> torch.Tensor:
     """Read an IDX file of unsigned bytes, plain or packed by gzip, with `dims` dimensions.
 
-    Raise DataFileError, which names the file and what is wrong with it.
+    Raise DataFileError, with the file's name and the problem.
     """
     try:
         with path.open("rb") as file:
@@ -63,7 +63,7 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
     size = math.prod(shape)
     if size > MAX_BYTES:
         raise DataFileError(f"{path} says it holds {size:,} bytes; at most {MAX_BYTES:,} are read.")
-    content = file.read(size + 1)  # one byte more, to see whether anything follows
+    content = file.read(size + 1)  # one byte more, to detect trailing bytes
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
         raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it again.")

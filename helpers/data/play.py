@@ -12,5 +12,5 @@ _FILE = Path(__file__).with_name("coriolanus.txt")
 
 
 def play() -> list[str]:
-    """Return the speeches, in ASCII, each of which begins with the speaker's name."""
+    """Return the speeches, in ASCII, each beginning with the speaker's name."""
     return _FILE.read_text(encoding="ascii").strip().split("\n\n")

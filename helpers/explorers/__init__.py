@@ -1,6 +1,6 @@
 """Pictures with controls: change a number, and see the effect immediately. Use them with `explore`.
 
-Parts that explorers share:
+Parts shared by explorers:
     explore      explore()
     form         the form of an explorer
     in_ranks     functions that run on ranks
@@ -13,6 +13,6 @@ Explorers, each with a script of the same name:
     memory       memory of a rank under ZeRO
     pipeline     pipeline schedules
     samples      samples of DistributedSampler
-A function of your own:
+For your functions:
     break_it     a run with a late rank, a missing call or a slow link
 """

@@ -1,4 +1,4 @@
-"""Show all-reduce step by step: who sends to whom in each round of ring and tree, and the cost of both."""
+"""Show all-reduce step by step: the messages in each round of ring and tree, and the cost of both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NETWORKS = {
 
 
 def _label(nbytes: int) -> str:
-    """Write a size with three digits, so that a quarter of it, as 262 kB of 1.05 MB, agrees with it."""
+    """Write a size with three digits, so that a quarter of it agrees with it (262 kB and 1.05 MB)."""
     exponent = (len(str(nbytes)) - 1) // 3
     return f"{float(f'{nbytes / 1000**exponent:.3g}'):g} {('B', 'kB', 'MB', 'GB')[exponent]}"
 
@@ -53,7 +53,7 @@ def page_data() -> dict[str, Any]:
 def plan(
     algorithm: str, ranks: int, rounds_shown: int, nbytes: int, network: str
 ) -> dict[str, Any]:
-    """Return the first rounds, their cost, and the length from which the ring costs less."""
+    """Return the first rounds, their cost, and the length above which the ring costs less."""
     rounds = {"ring": ring, "tree": tree}[algorithm](ranks)
     each = nbytes // ranks if algorithm == "ring" else nbytes
     alpha, bandwidth = _NETWORKS[network]

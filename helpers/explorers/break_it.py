@@ -2,7 +2,7 @@
 
     controls -> run_with_faults() on real ranks (in_ranks.py) -> Run -> the player, below the controls
 
-Nothing is simulated: each change runs the function again. At first, the last rank leaves out its last
+Nothing is simulated: each change runs the function again. Initially, the last rank leaves out its last
 call, so the other ranks wait for it.
 """
 
@@ -35,8 +35,8 @@ class Faults:
 
     Args:
         late_rank: A rank that starts late, or -1.
-        slow_rank: A rank to which messages take longer, or -1.
-        dropped_call: (rank, number of its call) of the call that is left out, or NO_CALL.
+        slow_rank: A rank for which messages take longer, or -1.
+        dropped_call: (rank, number of its call) for the call to leave out, or NO_CALL.
     """
 
     ranks: int
@@ -54,7 +54,7 @@ class Faults:
 
 @dataclass(frozen=True, repr=False)
 class FaultExplorer:
-    """A function on ranks, and menus to break it. Without a kernel, only a picture is shown."""
+    """A function on ranks, and menus for breaking it. Without a kernel, only a picture is shown."""
 
     fn: Callable[..., Any]
     start: Faults
@@ -75,7 +75,7 @@ class FaultExplorer:
         if run.failure is None or (
             isinstance(run.failure, Deadlock) and faults.dropped_call != NO_CALL
         ):
-            return picture  # A call that is left out is meant to let others wait.
+            return picture  # A dropped call is meant to let others wait.
         return replace(picture, text=f"{picture.text}\n{type(run.failure).__name__}: {run.failure}")
 
     def first_faults(self, calls_by_rank: Sequence[list[str] | None]) -> Faults:
@@ -109,9 +109,9 @@ class FaultExplorer:
         return {"text/plain": picture.text, "text/html": picture.html()}
 
     def menus(self, show: Callable[[Faults], None]) -> tuple[Any, Faults]:
-        """Return the menus, and the faults that they name at first.
+        """Return the menus, and their initial faults.
 
-        show: called with the chosen faults after each change.
+        show: a function that is called with the chosen faults after each change.
         """
         import ipywidgets as widgets
 
@@ -131,7 +131,7 @@ class FaultExplorer:
             show(Faults(*(control.value for control in controls)))
 
         def on_world_size_change(change: Any) -> None:
-            """Offer the ranks of the new world size, and the calls that they make without changes."""
+            """Offer the ranks of the new world size, and their calls in a run without faults."""
             others = (late_rank, slow_rank, dropped_call)
             for control in others:
                 control.unobserve(on_change, "value")
@@ -156,7 +156,7 @@ def break_it(
     """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
 
     The controls make a rank late, slow down messages to a rank, leave out one call, or change the world
-    size. Each change runs the function again and plays the run. At first the last rank leaves out its last
+    size. Each change runs the function again and plays the run. Initially, the last rank leaves out its last
     call. Raises ValueError for more than 8 ranks.
     """
     if not 1 <= world_size <= _MAX_RANKS:

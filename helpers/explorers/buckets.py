@@ -1,4 +1,4 @@
-"""Show gradient buckets during backward: when each can be sent, and how much backward hides."""
+"""Show gradient buckets during backward: when each can be sent, and how much of that backward hides."""
 
 from __future__ import annotations
 
@@ -63,9 +63,10 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
 def reduction_times(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
-    """Return when each bucket's all_reduce is ready, begins and ends, in ms. They run one after another.
+    """Return the times in ms when each bucket's all_reduce is ready, begins and ends.
 
-    backward_ms: when backward begins. It takes 1 ms per layer, and a bucket waits for its last gradient.
+    The calls run one after another. backward_ms: the time when backward begins. It takes 1 ms per layer, and
+    a bucket waits for its last gradient.
     """
     calls, ready, free = [], backward_ms, 0.0
     for size in sizes:

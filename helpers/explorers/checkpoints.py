@@ -1,4 +1,4 @@
-"""Show how often to write a checkpoint: time is lost to writing, and to work that a failure undoes."""
+"""Show how often to write a checkpoint: time is lost to writing, and to work undone by a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SENTENCE_TEMPLATES = {
 
 
 def plan(write_s: int, days: int, hosts: int) -> dict[str, Any]:
-    """Return the time that is lost at a few intervals around Young's.
+    """Return the lost time for a few intervals around Young's.
 
     After Young, "A first order approximation to the optimum checkpoint interval" (1974): the best interval
     is sqrt(2 C M) if a checkpoint takes C and the mean time between failures is M.

@@ -1,7 +1,7 @@
-"""Show the cost model with controls: change a cluster or a model, and see which layouts are best.
+"""Show the cost model with controls: change a cluster or a model, and see the best layouts.
 
-`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page,
-without context parallelism.
+`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page, without context
+parallelism.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def page_data() -> dict[str, Any]:
 
 
 def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
-    """Return the best layouts, one for each DP x TP x PP, and the time that training takes with the best."""
+    """Return the best layouts, one for each DP x TP x PP, and the training time with the best of them."""
     model, cluster = model_and_cluster(setting)
     microbatches = (microbatch,) if microbatch else ()
     tried = plans(model, cluster, batch, microbatches)
@@ -102,7 +102,7 @@ def _row(plan: Plan) -> dict[str, Any]:
 
 
 def model_and_cluster(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
-    """Return the model and the cluster that the controls describe."""
+    """Return the model and the cluster described by the controls."""
     own = setting["model"] == CUSTOM
     cluster = replace(
         CLUSTERS[setting["gpu"]](setting["gpus"]),

@@ -26,7 +26,7 @@ def explore(name: str, **setting: Any) -> Explorer:
         name: "collective" (on real ranks), "algorithms" (ring and tree, round by round), "samples" (a
             sampler's shares), "buckets" (during backward), "memory" (DDP to ZeRO-3), "pipeline"
             (schedules), "checkpoints" (how often), or "cost" (layouts of a training run).
-        setting: Initial values of controls, where they differ from the default.
+        setting: Initial values of controls, if they differ from the default.
 
     Raises:
         ValueError: The name does not exist, or a control does not offer the value.

@@ -1,12 +1,12 @@
-"""Define the common form of all explorers: what a module of this folder declares, and its page.
+"""Define the common form of all explorers: the declarations of a module in this folder, and its page.
 
     TITLE, CONTROLS, START_SETTING, SENTENCE_TEMPLATES, plan()  ->  Explorer  ->  text, a page
     frame.js + frame.css + NAME.js         ->  computes the same plan in the page, and draws it
 
-`plan(**setting)` returns the results for one setting: the numbers for `SENTENCE_TEMPLATES`, `rows` with
-what is drawn, and `says`, the names of the `SENTENCE_TEMPLATES` that form the sentence (by default "says").
-The page contains the same function in JavaScript, because a saved notebook and an exported page have no
-kernel. A test compares the two. The words are written once, in Python, and passed to the page as templates.
+`plan(**setting)` returns the results for one setting: the numbers for `SENTENCE_TEMPLATES`, the drawn `rows`,
+and `says`, the names of the `SENTENCE_TEMPLATES` that form the sentence (by default "says"). The page
+contains the same function in JavaScript, because a saved notebook and an exported page have no kernel. A test
+compares the two. The words are written once, in Python, and passed to the page as templates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One setting of an explorer. options maps the words that are shown to values, in a slider's order."""
+    """One setting of an explorer. options maps the shown words to values, in a slider's order."""
 
     name: str
     words: str
@@ -54,7 +54,7 @@ def steps(name: str, words: str, values: Any) -> Control:
 
 
 def choice(name: str, words: str, values: Any) -> Control:
-    """Return buttons, of which one is chosen. If `values` is a mapping, its keys are the shown words."""
+    """Return a choice between buttons. If `values` is a mapping, its keys are the shown words."""
     options = values if isinstance(values, Mapping) else {str(value): value for value in values}
     return Control(name, words, options, slider=False)
 
@@ -106,7 +106,7 @@ class Explorer:
     def _page(self) -> str:
         """Return HTML that is the same in each run, so that it can be stored and compared.
 
-        Where scripts are removed (on GitHub, or in a notebook that is not trusted), the text remains.
+        If scripts are removed (on GitHub, or in an untrusted notebook), the text remains.
         """
         # Escape "<", so that the data cannot end the script element. The modules do not contain
         # "</script".
@@ -126,7 +126,7 @@ class Explorer:
 
 
 def javascript_of(module: ModuleType) -> str:
-    """Return the JavaScript of one explorer: first the part that all explorers share, then its own."""
+    """Return the JavaScript of one explorer: first the part shared by all explorers, then its script."""
     own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
     parts = (KEYS_SCRIPT, _HERE / "frame.js", own)
     return "\n".join(path.read_text(encoding="utf-8") for path in parts)

@@ -28,7 +28,7 @@ def run_collectives(
 def _run_collective(
     rank: int, world_size: int, op: str, root: int, reduction: str
 ) -> tuple[Tensors, Tensors]:
-    """Run one collective on two numbers of this rank, or on one for each rank. Return (before, after)."""
+    """Run one collective on two numbers, or on one number for each rank. Return (before, after)."""
     mine = torch.tensor([10.0 * rank + 1, 10.0 * rank + 2])
     many = [torch.tensor([10.0 * rank + other]) for other in range(world_size)]
     room, own = [torch.zeros(2) for _ in range(world_size)], torch.zeros(1)
@@ -85,7 +85,7 @@ _WRAPPED_CALLS = (
 
 
 class DroppedWork:
-    """The Work of a call that was left out. There is nothing to wait for."""
+    """The Work of a dropped call, without anything to wait for."""
 
     def wait(self, timeout: object = None) -> bool:
         return True
@@ -105,7 +105,7 @@ def run_with_faults(
 ) -> list[str]:
     """Call `fn` with one rank late, one of its calls left out, or all messages to one rank slow.
 
-    A delay is recorded as a span, so that the picture shows what happened.
+    A delay is recorded as a span, so that the picture shows it.
 
     Args:
         late_rank, slow_rank: A rank, or -1.
@@ -143,7 +143,7 @@ def run_with_faults(
 
     for name in _WRAPPED_CALLS:
         changed = wrap(name, getattr(dist, name))
-        # P2POp compares its function with those of distributed_c10d
+        # P2POp compares its function with the functions of distributed_c10d
         for module in (dist, distributed_c10d):
             setattr(module, name, changed)
     if rank == late_rank:

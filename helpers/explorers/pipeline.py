@@ -47,7 +47,7 @@ def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
-    """Return as many forwards as there are later stages, then one forward and one backward in turn."""
+    """Return one forward for each later stage, then one forward and one backward in turn."""
     ahead = min(microbatches, stages - stage - 1)
     order = [f"F{i}" for i in range(ahead)]
     for i in range(microbatches - ahead):

@@ -1,4 +1,4 @@
-"""Show which rank gets which sample from torch's DistributedSampler, for any length and world size."""
+"""Show each rank's samples from torch's DistributedSampler, for any length and world size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SENTENCE_TEMPLATES = {
 
 
 def page_data() -> dict[str, Any]:
-    """Return the order into which torch shuffles each number of samples, in each epoch."""
+    """Return torch's shuffled order for each number of samples and each epoch."""
     shuffled = [
         [_samples_of_rank(samples, 1, 0, True, False, epoch) for samples in range(_MAX_SAMPLES + 1)]
         for epoch in range(_EPOCHS)

@@ -7,14 +7,14 @@ Requested machines:
     machines  `Hosts`: opened, compared, closed
     clusters  local processes, ssh, Slurm
     names     names and addresses
-    versions  versions that must be the same on all hosts
+    versions  versions required to be the same on all hosts
 In the kernel:
     servers   the rank servers of a `World`
     link      the connection to one host
 Between kernel and host:
     peer      two ends that call each other's methods
 On a host:
-    worker    in Dask's worker: owns the rank server
+    worker    code in Dask's worker that owns the rank server
     network   interfaces and ports
 """
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 def connect(address: str, *, interface: str = "") -> Hosts:
     """Return the machines of a Dask cluster, for `launch` and `%%ranks`; `hosts(address)` does the same.
 
-    Nothing is connected before `open()` or the first `with`. They raise LaunchError, with a line that says
-    what is wrong, if a machine cannot be used.
+    Nothing is connected before `open()` or the first `with`. If a machine cannot be used, they raise
+    LaunchError with a line that describes the problem.
 
     Args:
-        address: The address of the cluster's scheduler, "tcp://HOST:PORT". One worker on each machine is
-            used: it starts a rank server there.
-        interface: The network interface for connections between ranks ("eth0"); by default, the one with
-            the Dask worker's address.
+        address: The address of the cluster's scheduler, "tcp://HOST:PORT". On each machine, one worker starts
+            a rank server.
+        interface: The network interface for connections between ranks ("eth0"); by default, the interface
+            with the Dask worker's address.
     """
     from helpers.hosts.machines import Hosts
     from helpers.hosts.names import check_text
@@ -48,7 +48,7 @@ def connect(address: str, *, interface: str = "") -> Hosts:
 
 
 def local(n: int = 2) -> Hosts:
-    """Return `n` hosts that are processes of this machine, to try out what needs several hosts."""
+    """Return `n` hosts that are processes of this machine, for trying out features of several hosts."""
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts, Kind
     from helpers.hosts.names import check_count
@@ -58,9 +58,10 @@ def local(n: int = 2) -> Hosts:
 
 
 def ssh(*names: str, interface: str = "") -> Hosts:
-    """Return machines that are reachable by ssh without a password. Dask starts a worker on each.
+    """Return machines reachable by ssh without a password. Dask starts a worker on each of them.
 
-    The first machine also runs the scheduler. Each needs the same Python environment at the same path.
+    The first machine also runs the scheduler. Each machine needs the same Python environment at the same
+    path.
     """
     from helpers.hosts.clusters import ssh_cluster
     from helpers.hosts.machines import Hosts, Kind
@@ -71,9 +72,9 @@ def ssh(*names: str, interface: str = "") -> Hosts:
 
 
 def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
-    """Return nodes of a Slurm cluster: those of this process's allocation, or of a new one.
+    """Return nodes of a Slurm cluster, from this process's allocation or from a new one.
 
-    nodes: how many; 0 for all of the allocation.
+    nodes: their number; 0 for all nodes of the allocation.
     """
     from helpers.hosts.clusters import SlurmCluster
     from helpers.hosts.machines import Hosts, Kind

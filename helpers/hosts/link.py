@@ -1,4 +1,4 @@
-"""The kernel's end of the connection to one host."""
+"""The kernel's side of the connection to one host."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ _CLOCK_VALID_NS = 10 * 10**9
 
 @dataclass(frozen=True)
 class _Launch:
-    """What the kernel has of one launch's ranks on one host.
+    """The kernel's state of one launch's ranks on one host.
 
     Args:
         log_fd: The descriptor of the memory for their records.
-        pending_messages: For `Servers.messages`; each with a future that is set once its world has read it.
-        channels: For each rank, where to write what its world reads from its channel.
+        pending_messages: Messages for `Servers.messages`, each with a future that is set once its world has
+            read the message.
+        channels: For each rank, a writer for the data that its world reads from the rank's channel.
     """
 
     log_fd: int
@@ -44,7 +45,7 @@ class _Launch:
 
 
 class HostLink(Peer):
-    """One host, as the kernel sees it; also a `RankSite`. It runs in Dask's event loop."""
+    """The kernel's representation of one host, which is also a `RankSite`. It runs in Dask's event loop."""
 
     most_output, most_parts, most_result = (
         LocalSite.most_output,
@@ -55,21 +56,21 @@ class HostLink(Peer):
     def __init__(
         self, name: str, comm: Any, about: Mapping[str, Any], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Begin to serve the host. about: the description that it sent."""
+        """Begin to serve the host. about: the host's description of itself."""
         super().__init__(comm)
         self.name = name
         self.root, self.scratch = str(about["root"]), str(about["scratch"])
         self.address, self.interface = str(about["address"]), str(about["interface"])
         self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
         self._path = [str(each) for each in about["path"]]
-        # How far the host's monotonic clock is ahead of this machine's, and the largest error.
+        # The host's monotonic clock minus this machine's, and the largest error.
         self.clock_ns = self.clock_within_ns = 0
         # The same machine has the same clock.
         self._clock_old_ns = 1 << 63 if about["boot"] and about["boot"] == boot_id() else 0
         self._loop = loop
         self._owner = os.getpid()
         self._launches: dict[int, _Launch] = {}
-        # Readable if `words` may have something new, or if the link has closed.
+        # Readable if there may be new messages, or if the link has closed.
         self.wake, self._woken = socket.socketpair()
         self.wake.setblocking(False)
         self._woken.setblocking(False)
@@ -78,7 +79,7 @@ class HostLink(Peer):
     # --- for the kernel's threads -------------------------------------------------------------------
 
     def ask(self, what: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
-        """Call a method of the host, as `Peer.call` does. `wait_for_answer` fetches the answer."""
+        """Call a method of the host, like `Peer.call`. `wait_for_answer` fetches the answer."""
         return self._schedule(self.call(what, kind, **given))
 
     def _schedule(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
@@ -93,9 +94,9 @@ class HostLink(Peer):
     def start_ranks(
         self, launch: int, log: int, channels: Mapping[int, int]
     ) -> concurrent.futures.Future[Any]:
-        """Start ranks on the host. Return the answer to come: two ports that it reserves for the launch."""
+        """Start ranks on the host. Return a future of two ports that the host reserves for the launch."""
         if not self.closed:
-            self._launches[launch] = _Launch(os.dup(log))  # before the first word can come
+            self._launches[launch] = _Launch(os.dup(log))  # before the first message can arrive
         started = self.ask("start", launch=launch, ranks=list(channels))
         started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
@@ -104,7 +105,7 @@ class HostLink(Peer):
         return started
 
     def take_messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        """Return what `Servers.messages` returns of this host."""
+        """Return this host's part of `Servers.messages`."""
         found = []
         if (known := self._launches.get(launch)) is not None:
             while known.pending_messages:
@@ -114,8 +115,8 @@ class HostLink(Peer):
         return found
 
     def drain(self) -> None:
-        """Make `wake` unreadable until there is something new."""
-        with contextlib.suppress(OSError):  # nothing there, or closed by another thread
+        """Make `wake` unreadable until there is a new message."""
+        with contextlib.suppress(OSError):  # no byte to read, or closed by another thread
             self.wake.recv(4096)
 
     def has_messages(self, launch: int) -> bool:
@@ -123,14 +124,14 @@ class HostLink(Peer):
         return known is not None and bool(known.pending_messages)
 
     def forget(self, launch: int) -> None:
-        """Free what the kernel has of a launch's ranks."""
+        """Free the kernel's state of a launch's ranks."""
         if (known := self._launches.pop(launch, None)) is not None:
             self._loop.call_soon_threadsafe(_release_launch, known)
 
     def close(self) -> None:
-        """Disconnect from the host, which then ends all that it has started."""
+        """Disconnect from the host, which then ends all processes that it has started."""
         if self._owner != os.getpid():
-            # this process was forked by a cell: the connection is the kernel's
+            # this process was forked by a cell, and the connection belongs to the kernel
             return
         if not self.closed:  # otherwise perhaps with the loop
             self._loop.call_soon_threadsafe(self._comm.abort)
@@ -140,16 +141,16 @@ class HostLink(Peer):
         self._woken.close()
 
     def read_clock(self) -> None:
-        """Compare the host's clock with this machine's, unless this was done a moment ago."""
+        """Compare the host's clock with this machine's, unless they were compared a moment ago."""
         if time.monotonic_ns() > self._clock_old_ns:
-            with contextlib.suppress(PeerGone):  # the host is lost, which `messages` reports
+            with contextlib.suppress(PeerGone):  # `messages` reports that the host is lost
                 wait_for_answer(self._schedule(self._measure_clock()))
 
     async def _measure_clock(self) -> None:
         """Ask the host for its clock.
 
-        It reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic clock
-        synchronization", 1989).
+        The host reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic
+        clock synchronization", 1989).
         """
         start = time.monotonic_ns()
         theirs = await self.call("clock", int)
@@ -158,9 +159,9 @@ class HostLink(Peer):
         self._clock_old_ns = end + _CLOCK_VALID_NS
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return the variables that cells have set here, and the interface for the ranks' connections.
+        """Return the variables set by cells in this kernel, and the interface for the ranks' connections.
 
-        All other variables are the host's own, because its folders and devices differ from this machine's.
+        All other variables come from the host, because its folders and devices differ from this machine's.
         """
         given, now = environment_at_start(), dict(os.environ)
         changed = {name: value for name, value in now.items() if given.get(name) != value}
@@ -171,7 +172,7 @@ class HostLink(Peer):
         return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
 
     def path(self) -> list[str]:
-        # The learner's own folders may be on a shared file system; packages are the host's own.
+        # The learner's folders may be on a shared file system, but packages come from the host.
         own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
         return list(dict.fromkeys([*own, *self._path]))
 
@@ -190,7 +191,7 @@ class HostLink(Peer):
             write_new(known.log_fd, rank, start, lost, chunk)
 
     async def on_data(self, launch: int, rank: int, data: bytes) -> None:
-        """Write what came from a rank's channel, and wait until that is done."""
+        """Write data from a rank's channel for its world, and wait until it is written."""
         known = self._launches.get(launch)
         if known is not None and (channel := known.channels.get(rank)) is not None:
             channel.write(data)
@@ -213,14 +214,14 @@ class HostLink(Peer):
     def _check_started(
         self, launch: int, rank: int, started: concurrent.futures.Future[Any]
     ) -> None:
-        """Report that a host cannot start ranks: too many descriptors, or too little memory."""
+        """If a host cannot start ranks, report it: too many descriptors, or too little memory."""
         if not started.cancelled() and type(error := started.exception()) is Problem:
             self._schedule(self.on_word(launch, "refused", [rank, str(error)]))
 
     async def _forward_to_channel(self, launch: int, rank: int, sock: socket.socket) -> None:
-        """Send what a world writes to a rank's channel."""
+        """Send the data that a world writes to a rank's channel."""
         reader, writer = await asyncio.open_connection(sock=sock, limit=MAX_BYTES)
-        writer.transport.set_write_buffer_limits(0)  # `drain` then waits for all
+        writer.transport.set_write_buffer_limits(0)  # `drain` then waits for all bytes
         if (known := self._launches.get(launch)) is None:
             writer.transport.abort()
             return
@@ -231,7 +232,7 @@ class HostLink(Peer):
             await self.send(window, "write", launch=launch, rank=rank, data=data)
 
     def _wake_reader(self) -> None:
-        with contextlib.suppress(OSError):  # full, so it wakes anyway; or closed
+        with contextlib.suppress(OSError):  # full, so the reader wakes anyway; or closed
             self._woken.send(b"x")
 
 
@@ -256,9 +257,9 @@ def wait_for_answer(
     """Wait for the answer to a call.
 
     Args:
-        asked: What `HostLink.ask` returned.
-        deadline_s: Seconds to wait.
-        meanwhile: Called repeatedly until the answer has arrived.
+        asked: The future returned by `HostLink.ask`.
+        deadline_s: Maximum time to wait, in seconds.
+        meanwhile: A function that is called repeatedly until the answer has arrived.
 
     Raises:
         Problem: The host reports a problem.

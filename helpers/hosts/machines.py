@@ -1,4 +1,4 @@
-"""Use machines of a Dask cluster for `launch` and `%%ranks`: `hosts(...)`."""
+"""Use the machines of a Dask cluster for `launch` and `%%ranks`: `hosts(...)`."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _NANNY_S = 3.0
 
 
 class Kind(Enum):
-    """How a Dask cluster was started."""
+    """The origin of a Dask cluster."""
 
-    # It existed before. One worker on each machine is used.
+    # An existing cluster. One worker on each machine is used.
     FOUND = auto()
-    # It was started for this kernel, with a worker for each host. It ends even if the kernel is killed.
+    # A cluster started for this kernel, with a worker for each host. It ends even if the kernel is killed.
     STARTED = auto()
-    # The same, but its workers are child processes of the kernel.
+    # The same, but with workers that are child processes of the kernel.
     LOCAL = auto()
 
 
 class Hosts:
-    """Several machines on which `launch` and `%%ranks` run: in a `with` block, or by `--where NAME`.
+    """Several machines for `launch` and `%%ranks`, used in a `with` block or by `--where NAME`.
 
-    `with machines:` opens them if they are not open, and then closes them at its end. So a notebook calls
-    `machines.open()` first, and each cell's `with machines:` uses the running servers.
+    `with machines:` opens machines that are not open, and in this case closes them at its end. So a notebook
+    calls `machines.open()` first, and each cell's `with machines:` uses the running servers.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Hosts:
         interface: str = "",
         kind: Kind = Kind.FOUND,
     ) -> None:
-        """Store how to reach the cluster. Nothing is connected yet.
+        """Store the arguments for reaching the cluster. Nothing is connected yet.
 
         Args:
             cluster: Returns a scheduler's address or a Dask cluster object. Called when the hosts are
                 opened.
-            interface: The network interface for the ranks' traffic; by default, that of the worker's
-                address.
-            kind: How the cluster was started.
+            interface: The network interface for the ranks' traffic; by default, the interface with the
+                worker's address.
+            kind: The origin of the cluster.
         """
         self._cluster = cluster
         self._interface = interface
@@ -78,7 +78,7 @@ class Hosts:
 
     @property
     def names(self) -> list[str]:
-        """The names of the hosts, in the order in which ranks are placed on them."""
+        """The names of the hosts, in the order used for placing ranks."""
         return [host.name for host in self.servers().hosts]
 
     def open(self) -> Self:
@@ -87,7 +87,7 @@ class Hosts:
         return self
 
     def close(self) -> None:
-        """End the rank servers and all their ranks, and the cluster if this object started it."""
+        """End the rank servers and all their ranks. End the cluster if this object started it."""
         atexit.unregister(self.close)
         self._servers, self._client = None, None
         self._open.close()
@@ -114,11 +114,11 @@ class Hosts:
         check_launch_allowed()
         if self._client is not None and self._client.status == "running":
             return self._restart_servers()
-        self.close()  # the scheduler may be lost: close what is left
+        self.close()  # the scheduler may be lost, so close the remaining parts
         try:
             self._connect()
-            # After Dask's import: exit handlers run in reverse order, and Dask's own would end its parts
-            # first.
+            # Register after importing Dask, because exit handlers run in reverse order, and Dask's handler
+            # would otherwise end its parts first.
             atexit.register(self.close)
             self._servers = self._start_servers(self._workers())
         except BaseException:
@@ -127,7 +127,7 @@ class Hosts:
         return self._servers
 
     def _restart_servers(self) -> HostServers:
-        """Start rank servers on the remaining hosts, and note which ones were lost."""
+        """Start rank servers on the remaining hosts, and record the lost ones."""
         before = []
         if self._servers is not None:
             before = [host.name for host in self._servers.hosts]
@@ -151,16 +151,15 @@ class Hosts:
             raise LaunchError(
                 "Dask is not installed here: pip install distributed cryptography."
             ) from None
-        # Dask's log messages about hosts or schedulers that end would appear below a cell; we report them
-        # ourselves.
+        # Dask's log messages about ended hosts or schedulers would appear below a cell, but this module
+        # already reports them.
         self._open.enter_context(silence_logging_cmgr(logging.CRITICAL))
         try:
             cluster = self._cluster()
         except RuntimeError as error:
             if self._kind is not Kind.LOCAL:
                 raise
-            # Most likely the workers, which import the script again, have refused to open hosts of their
-            # own.
+            # Most likely the workers, which import the script again, have refused to open further hosts.
             raise LaunchError(
                 f"the workers did not start: {str(error).rstrip('.')}. In a script, hosts.local belongs "
                 "under `if __name__ == '__main__':`."
@@ -239,7 +238,7 @@ class Hosts:
                 f"on a worker of the Dask cluster the course is missing or older ({error}). "
                 "Install the same version there."
             ) from None
-        except Exception as error:  # from a worker, for example an import that fails there
+        except Exception as error:  # from a worker, for example a failing import
             raise LaunchError(
                 f"a worker of the Dask cluster cannot load the course: {error!r}"
             ) from None
@@ -269,7 +268,7 @@ class Hosts:
 
 
 def _probe(hosts: Sequence[HostLink]) -> None:
-    """Connect each host to every other, as ranks will. Raise LaunchError if one cannot."""
+    """Connect each host to every other host, like ranks. Raise LaunchError if a connection fails."""
     ports = [host.ask("listen") for host in hosts]
     at = [(host.address, _answer(host, port)) for host, port in zip(hosts, ports, strict=True)]
     asked = [host.ask("reach", others=at) for host in hosts]
@@ -294,8 +293,8 @@ def _answer(host: HostLink, asked: Any) -> Any:
 def _check_scheduler(address: str) -> None:
     """Raise LaunchError if no Dask scheduler answers at an address.
 
-    A Client itself may wait forever for the answer of a different server, such as the scheduler's
-    dashboard, or read the answer's first letters as a length and allocate that much memory.
+    Given the address of a different server, such as the scheduler's dashboard, a Client may wait forever for
+    an answer, or read the answer's first letters as a length and allocate that much memory.
     """
 
     async def identity() -> Any:
@@ -306,13 +305,13 @@ def _check_scheduler(address: str) -> None:
         comm.abort()
         return answer
 
-    with ThreadPoolExecutor(1) as pool:  # the event loop of a notebook's own thread is running
+    with ThreadPoolExecutor(1) as pool:  # the notebook's thread already runs an event loop
         try:
             answer = pool.submit(asyncio.run, identity()).result()
-        except Exception as error:  # any error that Dask raises for bytes that are not Dask's
+        except Exception as error:  # Dask may raise any error for bytes from a different server
             answer = None
-            # TimeoutError is an OSError, but means that a server accepted the connection and did not
-            # answer.
+            # TimeoutError is an OSError, but means that a server accepted the connection without
+            # answering.
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
                 raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
     if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
@@ -334,7 +333,7 @@ async def _send_request(
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:
-    """Return a sort key: numbered workers, such as those of ssh and Slurm, by number, others by address."""
+    """Return a sort key: the number of numbered workers, such as ssh's and Slurm's, or else the address."""
     if str(name).isdigit():
         return 0, int(str(name)), address
     host = host_in(address)

@@ -23,13 +23,13 @@ def check_text(*names: object) -> None:
 
 
 def check_count(unit: str, count: object, least: int) -> None:
-    """Raise LaunchError if this is not a number of hosts."""
+    """Raise LaunchError if `count` is not a valid number of hosts."""
     if isinstance(count, bool) or not isinstance(count, int) or count < least:
         raise LaunchError(f"{unit} takes a whole number of hosts, at least {least}; got {count!r}.")
 
 
 def check_address(address: str) -> None:
-    """Raise LaunchError if this is not a scheduler's address, or if its host cannot be resolved."""
+    """Raise LaunchError if `address` is not a scheduler's address, or if its host cannot be resolved."""
     try:
         host, port = host_in(address), urlsplit(address).port
     except ValueError:  # a port that is not a number

@@ -1,4 +1,4 @@
-"""Find the network interface of a host, reserve ports there, and try connections to other hosts."""
+"""Find a host's network interface, reserve ports on the host, and test connections to other hosts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _REACH_S = 3.0
 def find_interface(name: str, address: str) -> tuple[str, str]:
     """Return a network interface and its address.
 
-    name: the interface's name, "" for the one with `address` (a Dask worker's, "tcp://10.0.0.2:41234").
-    Raise ValueError if there is none.
+    name: the interface's name, "" for the interface with `address` (a Dask worker's address, such as
+    "tcp://10.0.0.2:41234"). Raise ValueError if there is none.
     """
     host = host_in(address)
     have = {
@@ -41,7 +41,7 @@ def family(address: str) -> socket.AddressFamily:
 def held_port(address: str) -> socket.socket:
     """Return a socket that keeps a port for the ranks of a launch.
 
-    It is bound but does not listen: rank 0's store may listen there, and no other program gets the port.
+    It is bound but does not listen, so rank 0's store can listen at the port, but no other program gets it.
     """
     held = socket.socket(family(address))
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,9 +2,9 @@
 
     kernel: link.HostLink ══ one connection of Dask's ══ worker: worker.Host
 
-The methods of one end begin in the order in which the other end called them. Each end sends something at
-least every second. After ten seconds without a message it assumes that the other end is gone, because a cut
-cable closes no connection.
+The methods of one end begin in the order of the other end's calls. Each end sends a message at least every
+second. After ten seconds without a message, it assumes that the other end is gone, because a cut cable
+closes no connection.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from msgspec import msgpack
 
 # A message of this many bytes must arrive in less than `SILENCE_S`, even on a slow network.
 MAX_BYTES = 1 << 20
-# How many messages of one rank may be unanswered.
+# Maximum number of unanswered messages of one rank.
 WINDOW = 4
 _HEARTBEAT_S, SILENCE_S = 1.0, 10.0
 _ANSWER, _HEARTBEAT = "answer", "beat"
 
 
 class Problem(Exception):
-    """The other end's method failed. The text says why."""
+    """The other end's method failed. The text is the reason."""
 
 
 class PeerGone(Problem):
-    """The other end has closed, is silent, or does not answer in time."""
+    """The other end has closed the connection, is silent, or does not answer in time."""
 
 
 class Peer:
-    """One end. The other end calls its methods whose names begin with `on_`. Used in one event loop."""
+    """One end. The other end can call its `on_...` methods. Used in a single event loop."""
 
     def __init__(self, comm: Any) -> None:
         self.closed = False
@@ -46,14 +46,14 @@ class Peer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Do what the other end calls until the connection closes or falls silent."""
+        """Serve the other end's calls until the connection closes or falls silent."""
         self.spawn(self._write())
         try:
             while True:
                 what, number, body = await asyncio.wait_for(self._comm.read(), SILENCE_S)
                 if what == _ANSWER:
                     answer = self._answers.get(number)
-                    if answer is not None and not answer.done():  # otherwise it came too late
+                    if answer is not None and not answer.done():  # otherwise it arrived too late
                         answer.set_result(body)
                 elif what != _HEARTBEAT:
                     self.spawn(self._execute(what, number, body))
@@ -80,7 +80,7 @@ class Peer:
         task = asyncio.ensure_future(run_quietly())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began
+        task.add_done_callback(lambda _: work.close())  # if it was cancelled before its beginning
 
     def post(self, what: str, **given: Any) -> None:
         """Call the other end's method `on_{what}` without waiting for it."""
@@ -107,7 +107,7 @@ class Peer:
         return value
 
     async def send(self, window: asyncio.Semaphore, what: str, **given: Any) -> None:
-        """Call the other end's method, once fewer calls than the window allows are unanswered."""
+        """Call the other end's method, once the window has room for another unanswered call."""
         await window.acquire()
 
         async def call() -> None:

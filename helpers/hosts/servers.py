@@ -1,4 +1,4 @@
-"""Combine the rank servers of several hosts, so that a `World` can use them as one."""
+"""Combine the rank servers of several hosts, so that a `World` can use them like a single one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from helpers.ranks.failures import LaunchError
 from helpers.ranks.placement import RankSite
 from helpers.ranks.process_snapshot import HostSnapshot, RemoteRank, Times, WorldSnapshot
 
-# Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed:
-# then its worker ends the ranks.
+# Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed,
+# which makes its worker end the ranks.
 _END_TIMEOUT_S = 5.0
 # Timeout in seconds for hosts to look at their ranks.
 _SNAPSHOT_TIMEOUT_S = 1.0
 
 
 class HostServers:
-    """The rank servers of several hosts. Ranks are placed host by host, as torchrun places them."""
+    """The rank servers of several hosts. Ranks are placed host by host, as under torchrun."""
 
     has_exited = False
 
@@ -39,13 +39,13 @@ class HostServers:
         self._wanted: set[str] = set()
         self._times: dict[tuple[str, int], Times] = {}
         self._launches = itertools.count(1)
-        # launch -> the first host's answer when its ranks start, with the launch's ports
+        # launch -> the first host's answer to starting its ranks, with the launch's ports
         self._started: dict[int, Future[Any]] = {}
         # launch -> the host of each of its ranks
         self._placed: dict[int, list[HostLink]] = {}
         # (launch, host) pairs whose loss has been reported.
         self._reported: set[tuple[int, str]] = set()
-        # A selector has one descriptor for all of them, which is readable when any of them is.
+        # A selector has one descriptor for all hosts, which is readable when any of the links is readable.
         self._all: Any = selectors.DefaultSelector()
         self._ready = [(host, host.ask("ready")) for host in hosts]
         for host in hosts:
@@ -100,7 +100,7 @@ class HostServers:
     ) -> WorldSnapshot:
         """Look at the ranks on all hosts.
 
-        If a host does not answer, its ranks count as not waiting: they have no threads.
+        If a host does not answer, its ranks have no threads, so they do not count as waiting.
         """
         deadline, asked = time.monotonic() + _SNAPSHOT_TIMEOUT_S, []
         for host in self._hosts_of(launch):
@@ -133,7 +133,7 @@ class HostServers:
             host.ask("rewind_logs", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        for host in self.hosts:  # also those that this launch does not use: their words stay
+        for host in self.hosts:  # including hosts without ranks of this launch, whose messages stay
             host.drain()
         found = []
         for host in self._hosts_of(launch):
@@ -152,7 +152,7 @@ class HostServers:
         )
 
     def _has_unreported_loss(self, launch: int, host: HostLink) -> bool:
-        """Return whether a host of a launch was lost, and this has not been reported."""
+        """Return whether the loss of one of a launch's hosts has not been reported yet."""
         return (self.closed or host.closed) and (launch, host.name) not in self._reported
 
     def end_launch(self, launch: int) -> bool:
@@ -182,7 +182,7 @@ class HostServers:
         if self.closed:
             return
         self.lost_hosts = [host.name for host in self.hosts if host.closed]
-        # Another thread may be watching a launch, which must see all hosts close together.
+        # Another thread may be watching a launch, for which all hosts must close together.
         self.closed = True
         for host in self.hosts:
             host.close()

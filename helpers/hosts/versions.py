@@ -1,4 +1,4 @@
-"""Return what must be the same on all hosts of a world: Python, torch, and the course's engine."""
+"""Return the versions that must be the same on all hosts of a world: Python, torch, the course's engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENGINE_FOLDERS = ("hosts", "ranks", "trace")
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions here, "" if not installed. The engine's version is a digest of its files."""
+    """Return the versions on this machine, "" if not installed. The engine's is a digest of its files."""
     digest = hashlib.sha256()
     for path in sorted(
         path for folder in _ENGINE_FOLDERS for path in (_HELPERS / folder).glob("*.py")
@@ -30,12 +30,12 @@ def versions() -> dict[str, str]:
 
 
 def boot_id() -> str:
-    """Return an id of this machine's boot and clock, or "" if it is not known.
+    """Return an id of this machine's boot and clock, or "" if it is unknown.
 
     Two processes with the same id share a monotonic clock.
     """
     with contextlib.suppress(OSError):
-        # A container may have its own clock; see time_namespaces(7).
+        # A container may have a separate clock; see time_namespaces(7).
         clock = os.readlink("/proc/self/ns/time")
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip() + clock
     return ""

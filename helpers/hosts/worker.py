@@ -1,8 +1,8 @@
-"""In a Dask worker: own the rank server on its host, and speak for it to the kernel.
+"""Own the rank server on a host, in a Dask worker, and connect it with the kernel.
 
     kernel == a connection of Dask's ==> Host (in the worker) == control socket ==> rank server --> ranks
 
-The worker itself imports nothing of torch and runs no learner code. When the kernel's connection closes or is
+The worker itself does not import torch and runs no learner code. When the kernel's connection closes or is
 silent for ten seconds, or when the worker exits, the rank server ends with all its ranks.
 """
 
@@ -32,15 +32,15 @@ from helpers.trace.log import Logs
 
 # The name of the request to a worker.
 NAME = "real-ranks"
-# How long a kernel that lost a host may take to reconnect, in seconds.
+# Time limit for reconnecting a kernel that lost a host, in seconds.
 _RETRY_S = 10.0
 
 
 def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     """Make a worker answer to `NAME` by serving a kernel until it disconnects.
 
-    in_kernels_group: The worker is in the kernel's process group. It then leaves the group, because a Stop in
-    the notebook would otherwise end it.
+    in_kernels_group: whether the worker is in the kernel's process group. In this case it leaves the group,
+    because a Stop in the notebook would otherwise end it.
     """
     if NAME in dask_worker.handlers:
         return
@@ -51,7 +51,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
         """Serve a kernel.
 
-        ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
+        ends_cluster: whether the cluster was started for that kernel, which may be killed without ending it.
         """
         kernels.append(comm)
         host = Host(comm)
@@ -71,20 +71,20 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
 
 
 class _HostLocalSite(LocalSite):
-    """The rank server of this host. It stays until the kernel no longer needs the host."""
+    """The place of this host's rank server, which lives until the kernel no longer needs the host."""
 
     idle_s = 0.0
 
 
 @dataclass
 class _Rank:
-    """What this process has of one rank.
+    """This process's state of one rank.
 
     Args:
         channel: This end of the rank's channel.
-        output: The descriptor from which its output is read.
+        output: The descriptor for reading its output.
         exited: The rank server's message about its exit; None if the launch was ended.
-        open: Those of the two descriptors above from which more may come.
+        open: The subset of these two descriptors from which more data may come.
     """
 
     launch: int
@@ -104,7 +104,7 @@ class _Rank:
         self.exited.add_done_callback(lambda _: self._ready.set())
 
     async def wait(self) -> None:
-        """Wait until something can be read, or the rank has exited."""
+        """Wait until a descriptor is readable or the rank has exited."""
         loop = asyncio.get_running_loop()
         self._ready.clear()
         for fd in self.open:
@@ -116,7 +116,7 @@ class _Rank:
                 loop.remove_reader(fd)
 
     def read(self, fd: int) -> bytes:
-        """Return what can be read from a descriptor at once."""
+        """Return the data available from a descriptor, without waiting."""
         data = b""
         try:
             while fd in self.open and len(data) < MAX_BYTES:
@@ -133,10 +133,10 @@ class _Rank:
 
 @dataclass
 class _Launch:
-    """What this process has of one launch.
+    """This process's state of one launch.
 
     Args:
-        logs: What its ranks record.
+        logs: The records of its ranks.
         held: Sockets that reserve its ports, so that no other program gets them while its ranks live.
         ranks: Its ranks on this host.
     """
@@ -158,7 +158,7 @@ class Host(Peer):
         self._listening: socket.socket | None = None
 
     async def close(self) -> None:
-        """End the rank server and all that its ranks have started."""
+        """End the rank server and all processes started by its ranks."""
         asyncio.get_running_loop().remove_reader(self._server.fileno())
         for launch in list(self._launches):
             self._forget(launch)
@@ -169,13 +169,13 @@ class Host(Peer):
     # --- the host -----------------------------------------------------------------------------------
 
     async def send_description(self, interface: str, worker: str) -> None:
-        """Send what this host has: versions, folders, address."""
+        """Send a description of this host: versions, folders, address."""
         try:
             interface, self._address = find_interface(interface, worker)
         except ValueError as error:
             await self._comm.write({"problem": str(error)})
             return
-        # A json.py in the worker's folder must not shadow Python's own.
+        # A json.py in the worker's folder must not shadow Python's module.
         workers = {"", os.getcwd(), os.path.dirname(sys.argv[0])}
         site = self._server.site
         about = {
@@ -193,12 +193,12 @@ class Host(Peer):
         await self._comm.write(about)
 
     async def on_listen(self) -> int:
-        """Listen on a free port, to which the other hosts connect with `on_reach`."""
+        """Listen on a free port, to which the other hosts connect by `on_reach`."""
         self._listening = socket.create_server((self._address, 0), family=family(self._address))
         return int(self._listening.getsockname()[1])
 
     async def on_reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
-        """Connect to each of the others. Return the error of each, or ""."""
+        """Connect to each of the other hosts. Return the error of each connection, or ""."""
         return await asyncio.gather(*(asyncio.to_thread(connection_error, each) for each in others))
 
     async def on_ready(self) -> None:
@@ -217,7 +217,7 @@ class Host(Peer):
     # --- a launch -----------------------------------------------------------------------------------
 
     async def on_start(self, launch: int, ranks: list[int]) -> list[int]:
-        """Do what `World.start` does on one machine. Return two ports that are reserved for the launch."""
+        """Start ranks like `World.start` on one machine. Return two ports reserved for the launch."""
         held = [held_port(self._address), held_port(self._address)]
         known = self._launches[launch] = _Launch(Logs(max(ranks) + 1), held)
         ends: dict[int, tuple[int, int]] = {}
@@ -251,7 +251,7 @@ class Host(Peer):
                     channel.shutdown(socket.SHUT_WR)
 
     async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostSnapshot:
-        """Look at a launch's ranks, after sending what they have recorded until now."""
+        """Look at a launch's ranks, after sending their latest records."""
         for rank in pids:
             self._send_records(launch, rank)
         return await asyncio.to_thread(host_snapshot, pids, self._server.pid, brief)
@@ -271,7 +271,7 @@ class Host(Peer):
 
     def _forget(self, launch: int) -> None:
         known = self._launches.pop(launch, None)
-        if known is None:  # it could not be started
+        if known is None:  # the launch could not be started
             return
         for rank in known.ranks.values():
             if not rank.exited.done():
@@ -281,7 +281,7 @@ class Host(Peer):
             held.close()
 
     async def _serve_rank(self, rank: _Rank) -> None:
-        """Pass on what a rank prints, records and sends, in this order, and at last its exit."""
+        """Pass on a rank's output, records and frames, in this order, and finally its exit."""
         try:
             while not rank.exited.done():
                 await rank.wait()
@@ -296,10 +296,10 @@ class Host(Peer):
             os.close(rank.output)
 
     async def _forward_output(self, rank: _Rank) -> None:
-        """Send what can be read of a rank now."""
+        """Send the available data of a rank."""
         launch, number = rank.launch, rank.rank
         while launch in self._launches:
-            # In this order, because a rank prints and records before it answers.
+            # Read in this order, because a rank prints and records before it answers.
             data = rank.read(rank.channel.fileno())
             output = rank.read(rank.output)
             self._send_records(launch, number)
@@ -316,7 +316,7 @@ class Host(Peer):
             self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
 
     def _forward_messages(self) -> None:
-        """Pass on the rank server's messages. A rank's exit is passed on after all that came from it."""
+        """Pass on the rank server's messages, a rank's exit only after all data from the rank."""
         loop = asyncio.get_running_loop()
         try:
             messages = self._server.control.receive(0.0)
@@ -338,7 +338,7 @@ class Host(Peer):
 
 
 def _gpus() -> int:
-    # Not by torch, whose import takes longer than everything else in this process.
+    # Not by using torch, whose import takes longer than everything else in this process.
     devices = sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir("/dev"))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return devices if visible is None else min(devices, len(list(filter(None, visible.split(",")))))

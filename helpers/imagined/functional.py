@@ -1,8 +1,8 @@
-"""Functional collectives on tensors without values, so that the recorder sees them.
+"""Functional collectives on tensors without values, which the recorder can record.
 
-torch's own kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...)
-only compute the shape of the result. A real kernel allocates the result and calls the process group. The ones
-here do only that.
+torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
+compute the shape of the result. A real kernel allocates the result and calls the process group. The
+functions in this module only do these two steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 
 
 def _resolve_group(name_or_group: Any) -> dist.ProcessGroup:
-    resolve: Any = c10d._resolve_process_group  # takes a name as its own type
+    resolve: Any = c10d._resolve_process_group  # takes a name of a special type
     group: dist.ProcessGroup = (
         resolve(name_or_group) if isinstance(name_or_group, str) else name_or_group
     )
@@ -118,7 +118,7 @@ def _contiguous_copy(tensor: Tensor) -> Tensor:
 
 
 def _empty_rows(tensor: Tensor, rows: int) -> Tensor:
-    """Return an empty result that has a tensor's shape except for `rows` in its first dimension."""
+    """Return an empty result with a tensor's shape, except for `rows` in its first dimension."""
     return tensor.new_empty((rows, *tensor.shape[1:]))
 
 

@@ -1,8 +1,8 @@
-"""imagine(): run single ranks of a world that is larger than the machine.
+"""imagine(): run single ranks of a world larger than the machine.
 
     fn, 1024, ranks=[0, 517] -> a launch of 2 processes, each of them one rank (in_rank.py) -> Run
 
-Nothing is sent and no call waits, so the other ranks are not needed. Everything else is as with `launch`.
+Nothing is sent and no call waits, so the other ranks are not needed. Everything else works as with `launch`.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ def imagine(
     real_tensors: bool = False,
     timeout: float = 60.0,
 ) -> Run:
-    """Call `fn(rank, world_size, *args)` for each of `ranks`, in a world of which only these exist.
+    """Call `fn(rank, world_size, *args)` for each of `ranks`, in a world without the other ranks.
 
     Each rank is a separate process whose default process group has `world_size` members. Collectives are
     recorded but move nothing. Tensors have shapes but neither values nor memory, so that a model of any size
-    fits. Such a Run shows the real calls, peers, bytes, shapes and memory, but no values and no times.
+    fits. The Run shows the real calls, peers, bytes, shapes and memory, but no values and no times.
 
     Args:
         fn: The function to run.
         world_size: The size of the imagined world.
         ranks: The ranks to run.
         args: Arguments that are the same on every rank.
-        per_host: How many ranks each machine has, for LOCAL_RANK.
-        real_tensors: If True, tensors have memory and values, for small programs that need some (DDP,
-            `.item()`). A collective does not compute in them what a real one would.
-        timeout: The time that everything may take, in seconds.
+        per_host: Number of ranks on each machine, for LOCAL_RANK.
+        real_tensors: If True, tensors have memory and values, for small programs that need them (DDP,
+            `.item()`). The results of collectives are not those of real collectives.
+        timeout: The time limit for the whole run, in seconds.
 
     Returns:
-        A Run in which `run.values[rank]` is what the rank returned, with its tensors described.
+        A Run in which `run.values[rank]` is the rank's return value, with descriptions instead of tensors.
 
     Raises:
         LaunchError: The arguments do not describe a world.
         RankFailure: As with `launch`.
     """
-    # It imports torch, for which a kernel's first cell should not wait.
+    # Import it late, because it imports torch, and a kernel's first cell should not wait for that.
     from helpers.imagined.in_rank import ImaginedWorld, run_as_rank
 
     chosen_ranks = _check_arguments(world_size, ranks, per_host)
@@ -127,7 +127,7 @@ def _rename_ranks(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
 
 
 def _number_moments(events: Sequence[Event], rank: int) -> list[Event]:
-    """Return a rank's events with step numbers in place of times, because nothing was timed."""
+    """Return a rank's events with step numbers instead of times, because nothing was timed."""
     moments = {
         moment
         for event in events

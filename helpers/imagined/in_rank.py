@@ -1,7 +1,7 @@
-"""Become a rank of an imagined world in each of its processes, and call the learner's function.
+"""Become a rank of an imagined world in one of its processes, and call the learner's function.
 
 become rank 517 of 1,024 (environment, torch's fake process group)
-  -> tensors without values (`_ShapesOnlyMode`), unless real ones were asked for
+  -> tensors without values (`_ShapesOnlyMode`), unless real ones were requested
   -> fn(517, 1024, *args), recorded as on a real rank
   -> its return value, with tensors described
 """
@@ -29,19 +29,19 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from helpers.imagined.functional import FUNCTIONAL_OPS
 from helpers.trace import kernels
 
-# Integer tensors up to this size keep their values unless they come from another rank or from a tensor
-# without values, because DeviceMesh, and programs that lay out ranks, compute with them.
+# Integer tensors up to this size keep their values, because DeviceMesh, and programs that lay out ranks,
+# compute with them. Exceptions are tensors from another rank or computed from a tensor without values.
 _MAX_REAL_INTEGERS = 1 << 20
 _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 class NoValues(RuntimeError):
-    """The program asked for a number that an imagined tensor does not have."""
+    """The program asked for a value of an imagined tensor, which has none."""
 
 
 @dataclass(frozen=True)
 class ImaginedWorld:
-    """A world of which only some ranks run. per_host: how many ranks each of its machines has."""
+    """A world of which only some ranks run. per_host: number of ranks on each of its machines."""
 
     size: int
     ranks: tuple[int, ...]
@@ -56,7 +56,7 @@ def run_as_rank(
     fn: Callable[..., Any],
     args: Sequence[Any],
 ) -> Any:
-    """Call `fn` as the rank of the imagined world that this process represents."""
+    """Call `fn` as the rank that this process represents in the imagined world."""
     rank = world.ranks[process_index]
     _join_world(rank, world)
     tensors = nullcontext() if world.real_tensors else _ShapesOnlyMode(allow_non_fake_inputs=True)
@@ -91,13 +91,13 @@ def _join_world(rank: int, world: ImaginedWorld) -> None:
 def _use_python_reducer() -> None:
     """Make DDP average its buckets by a hook in Python.
 
-    The reducer in C++ takes a bucket's result from its Work's future, which a fake group does not have.
+    The C++ reducer takes a bucket's result from its Work's future, which does not exist in a fake group.
     """
     original: Any = DistributedDataParallel._pre_forward
 
     @functools.wraps(original)
     def pre_forward(self: Any, *inputs: Any, **kwargs: Any) -> Any:
-        if not self._comm_hooks:  # otherwise the learner's own hook is used
+        if not self._comm_hooks:  # otherwise the learner's hook is used
             self.register_comm_hook(None, _average)
         return original(self, *inputs, **kwargs)
 
@@ -111,15 +111,15 @@ def _average(state: None, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     return future
 
 
-_average.__annotations__.clear()  # DDP compares them with classes, but here they are strings.
+_average.__annotations__.clear()  # DDP compares them with classes, but in this module they are strings.
 
 
 class _ShapesOnlyMode(FakeTensorMode):
-    """torch's mode for tensors that have a shape but no values, with two changes.
+    """torch's mode for tensors with a shape but no values, with two changes.
 
     Functional collectives (DTensor's) call the process group, and so are recorded. Small integer tensors stay
-    real, because a mesh of ranks must be readable. Tensors on the meta device also stay what they are: this
-    makes it 20 times as fast to cut one into 1,024 parts.
+    real, because a mesh of ranks must be readable. Tensors on the meta device also stay unchanged, which
+    makes cutting one into 1,024 parts 20 times as fast.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -127,7 +127,7 @@ class _ShapesOnlyMode(FakeTensorMode):
         if func.namespace == "_c10d_functional" and (own := FUNCTIONAL_OPS.get(_op_name(func))):
             with self:
                 return own(*args, **kwargs)
-        # types: the classes of tensors that are more than plain ones, such as those without values
+        # types: the classes of all special tensors, such as tensors without values
         if not types and _stays_real(func, args, kwargs):
             return func(*args, **kwargs)
         return super().__torch_dispatch__(func, types, args, kwargs)
@@ -162,7 +162,7 @@ def _describe_tensor(tensor: torch.Tensor) -> str:
     return f"tensor of {shape}, {str(tensor.dtype).removeprefix('torch.')} (no values)"
 
 
-# torch's messages in C++ about a tensor without memory: from DDP's reducer, and object collectives.
+# torch's C++ messages about a tensor without memory, from DDP's reducer and from object collectives.
 _NO_STORAGE_MESSAGES = (
     "data is not allocated",
     "Cannot access data pointer",

@@ -1,11 +1,11 @@
-"""Run a script under the real agents that start ranks: torchrun, mpiexec.
+"""Run a script under real agents, which start its ranks: torchrun, mpiexec.
 
 torchrun() --> OwnedPrograms ==socket==> supervisor --> agents --> workers --output--> Round --> TorchrunRun
 mpiexec()  --> owned.py          supervisor.py                                torchrun_log.py
                                             --> mpiexec -> ranks --output--------------> MpiRun
 
-Nothing here forks a rank: a script runs as it does outside of the course, and the supervisor ends whatever it
-leaves behind.
+Ranks are not forked from a server: a script runs as it does outside of the course, and the supervisor ends
+any processes that it leaves behind.
 
 Modules:
     torchrun      torchrun()
@@ -13,7 +13,7 @@ Modules:
     mpiexec       mpiexec()
     owned         programs that end with this process
     supervisor    the process that owns them
-    ports         ports at which the agents of a job meet
-    stacks        where a worker was when a signal ended it
+    ports         ports for the agents of a job
+    stacks        the stack of a worker killed by a signal
     run           the result
 """

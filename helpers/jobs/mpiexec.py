@@ -1,4 +1,4 @@
-"""mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI that pip installed.
+"""mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI installed by pip.
 
 script --command--> OwnedPrograms.start: mpiexec --> a process per rank --> a file each --> MpiRun
 in every case: the supervisor behind `OwnedPrograms` ends every process
@@ -25,16 +25,16 @@ from helpers.ranks.launch_options import check_timeout
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 
-# How many characters of each rank's output are kept.
+# Maximum number of characters kept of each rank's output.
 MAX_OUTPUT_CHARS = 200_000
 _POLL_S = 0.02
 _MPIEXEC_KEY = "mpiexec"
-# MPICH's own message about a rank's end begins like this. It may come before or after the rank's last line.
+# The beginning of MPICH's message about a rank's end, which may come before or after the rank's last line.
 _ABORT_PREFIX = "Abort("
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
-    # MPICH's usual transport, UCX, compares its own words without regard to case. In a locale whose capital i
-    # has a dot, it finds "diag" unknown and ends the process: mpich 5.0, seen on `from mpi4py import MPI`.
+    # MPICH's usual transport, UCX, compares its keywords without regard to case. In a locale whose capital i
+    # has a dot, it does not recognize "diag" and ends the process (mpich 5.0, on `from mpi4py import MPI`).
     os.environ.setdefault("MPICH_CH4_NETMOD", "ofi")
 
 
@@ -52,11 +52,11 @@ def mpiexec(
 
     Args:
         script: The path of the script.
-        n: How many ranks to start.
+        n: Number of ranks to start.
         args: The script's arguments.
-        module: Run the script through a module, as `python -m module script` does. With "mpi4py" an
-            exception on one rank ends all of them. Without it the others wait for that rank forever.
-        env: Variables in addition to those that the ranks inherit.
+        module: A module through which to run the script, like `python -m module script`. With "mpi4py", an
+            exception on one rank ends all of them. Without it, the others wait for that rank forever.
+        env: Variables in addition to the inherited ones.
         timeout: The time for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 
@@ -85,7 +85,7 @@ def run_mpiexec(
     env: Mapping[str, str] | None = None,
     timeout: float = 30.0,
 ) -> MpiRun:
-    """Do what `mpiexec` does, even inside a rank. Never raises for a failure of the script."""
+    """Run a script like `mpiexec`, even inside a rank. Never raises for a failure of the script."""
     path = script_path(script)
     if not 1 <= n <= 64:
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
@@ -126,7 +126,10 @@ def run_mpiexec(
 
 
 def mpiexec_path() -> str:
-    """Return the mpiexec next to this Python, where pip installs it, or on the PATH, or raise LaunchError."""
+    """Return the mpiexec next to this Python, where pip installs it, or on the PATH.
+
+    Raise LaunchError if there is none.
+    """
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     if not found:
@@ -142,11 +145,11 @@ def _environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
         and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
     }
     # Use shared memory between ranks, and TCP on loopback, so that a job sends nothing off this machine. UCX,
-    # below MPICH, would also use System V's shared memory, which outlives a job, and which a sandbox refuses.
+    # below MPICH, would also use System V's shared memory, which outlives a job and is refused by sandboxes.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
     quiet["UCX_TLS"] = "self,posix"
-    # UCX compares the names of its settings by the letters of the locale. In a Turkish one, where "i" is not
-    # the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
+    # UCX compares the names of its settings by the letters of the locale. In a Turkish locale, where "i" is
+    # not the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
     quiet["LC_ALL"] = "C.UTF-8"
     return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **extra}
 
@@ -169,6 +172,6 @@ def _result(
 
 
 def _rank_lines(text: str) -> list[str]:
-    """Return the lines that a rank wrote itself; if there are none, those of MPI."""
+    """Return the lines written by a rank itself or, if there are none, the lines from MPI."""
     lines = text.strip().splitlines()
     return [line for line in lines if not line.startswith(_ABORT_PREFIX)] or lines

@@ -1,7 +1,7 @@
-"""Programs that this process owns: they are started here and end with it in every case.
+"""Programs owned by this process: it starts them, and they end with it in every case.
 
-`OwnedPrograms` is the owner's side of `supervisor.py`. `torchrun` uses it in a notebook, and checks that
-run an answer as a script use it inside a rank.
+`OwnedPrograms` is the owner's side of `supervisor.py`. It is used by `torchrun` in a notebook, and inside a
+rank by checks that run an answer as a script.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 @dataclass(frozen=True)
 class OutputPiece:
-    """A piece of output. stream: 1 for stdout, 2 for stderr. at_s: when it arrived, in seconds."""
+    """A piece of output. stream: 1 for stdout, 2 for stderr. at_s: its arrival time, in seconds."""
 
     stream: int
     at_s: float
@@ -39,12 +39,12 @@ class OutputPiece:
 
 @dataclass
 class OwnedPrograms:
-    """A temporary folder and the programs that were started for it. Use it in a `with` statement."""
+    """A temporary folder and the programs started for it. Use it in a `with` statement."""
 
     folder: Path = field(default_factory=lambda: _new_folder())
-    # The process id of every program that was started, by its key, including ended ones.
+    # The process id of every started program, by its key, including ended ones.
     pids: dict[str, int] = field(default_factory=dict)
-    # How each program ended: its exit code, or minus the number of the signal that ended it.
+    # Each program's exit code, or minus the number of the signal that killed it.
     exits: dict[str, int] = field(default_factory=dict)
     _ended: bool = False
 
@@ -61,7 +61,7 @@ class OwnedPrograms:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # A Ctrl-C is for the owner, which decides what to do.
+            start_new_session=True,  # Only the owner reacts to a Ctrl-C.
         )
         theirs.close()
         return self
@@ -110,7 +110,7 @@ class OwnedPrograms:
                 os.kill(self.pids[key], number)
 
     def pieces(self, key: str) -> list[OutputPiece]:
-        """Return what a program has printed so far, in order of arrival."""
+        """Return a program's output so far, in order of arrival."""
         try:
             data = self._output_file(key).read_bytes()
         except FileNotFoundError:
@@ -141,7 +141,7 @@ class OwnedPrograms:
             self._apply_message(message)
 
     def end(self) -> None:
-        """End every program and every process that they made. Their output can still be read."""
+        """End every program and all processes made by them. Their output can still be read."""
         with contextlib.suppress(OSError):
             self.control.send({"do": "end"})
             deadline = time.monotonic() + _REPLY_TIMEOUT_S
@@ -170,7 +170,7 @@ def _new_folder() -> Path:
 
 
 def read_head(path: Path, max_bytes: int) -> str:
-    """Return at most `max_bytes` bytes of a file that an owned program wrote, as text; "" if missing."""
+    """Return at most `max_bytes` bytes of a file written by an owned program, as text; "" if missing."""
     try:
         with path.open("rb") as file:
             return file.read(max_bytes).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""TCP ports: find one that is free now, or hold one for a later server."""
+"""TCP ports: find a free port, or hold one for a later server."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 def free_port() -> int:
     """Return a port on the loopback address that is free at this moment.
 
-    Another program may take it before you do. So frameworks prefer to let the server choose (port 0) and pass
-    its choice on.
+    Another program may take it before you do. So frameworks prefer to let the server choose a port (port 0),
+    and pass the choice on.
     """
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -20,10 +20,10 @@ def free_port() -> int:
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """Hold a free port for a server that another process is about to open there.
+    """Hold a free port for a server that another process is about to open.
 
     The system does not assign it to programs that ask for any free port. A server that asks for this port
-    (with SO_REUSEADDR, as a TCPStore does) gets it, because no socket listens here.
+    (with SO_REUSEADDR, like a TCPStore) gets it, because no socket listens at the port.
     """
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""The result of a job, frozen data that views and checks read, and the errors of a failed job."""
+"""The result of a job, as frozen data for views and checks, and the errors of a failed job."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from helpers.ranks.failures import RankError, is_consequence
 from helpers.ranks.run import PlainError
 
-# An address in a message of gloo. Its port differs in each run and is of no use to a reader.
+# An address in a message of gloo. Its port differs in each run and does not help a reader.
 _ADDRESS_PATTERN = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker process of one round: its ranks, its output, and how it ended if it failed.
+    """One worker process of one round: its ranks, its output, and its failure, if any.
 
     Attributes:
-        exitcode: None if the agent reported none, because the worker succeeded or was ended after a peer's
-            failure.
+        exitcode: None if the agent reported none, because the worker succeeded or was terminated after a
+            peer's failure.
         error: The message of its error file, written under `@record`.
         traceback: The text next to that message.
     """
@@ -36,7 +36,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Round:
-    """One rendezvous, as one agent saw it: which workers it started, when, and how the round ended.
+    """One agent's record of a rendezvous: the started workers, the time, and the ending of the round.
 
     ending: "succeeded", "failed", "membership changed" or "ended" (with its agent).
     """
@@ -54,9 +54,9 @@ class Round:
 
 @dataclass(frozen=True)
 class Agent:
-    """One torchrun process: its node, its command, how it ended, its own output, and its rounds.
+    """One torchrun process: its node, its command, its exit, its output without workers, and its rounds.
 
-    exitcode: None if it had to be ended; minus the signal's number if a signal ended it.
+    exitcode: None if it had to be terminated; minus the signal's number if a signal killed it.
     """
 
     node: int
@@ -68,9 +68,9 @@ class Agent:
 
 @dataclass(frozen=True)
 class TorchrunRun:
-    """What happened under every agent of one job.
+    """The result of one job, with all its agents.
 
-    agents: in the order of their start. failure: the reason why the job failed, or None.
+    agents: in the order of their start. failure: the job's failure, or None.
     """
 
     agents: tuple[Agent, ...]
@@ -83,7 +83,7 @@ class TorchrunRun:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """Every rendezvous of every agent, in the order in which they began."""
+        """Every rendezvous of every agent, in the order of their beginnings."""
         found = [made for agent in self.agents for made in agent.rounds]
         return tuple(sorted(found, key=lambda made: made.began_s))
 
@@ -100,21 +100,21 @@ class TorchrunRun:
 
 
 class TorchrunFailed(PlainError):
-    """A job under torchrun failed. `.run` holds what was seen until then."""
+    """A job under torchrun failed. `.run` holds the results up to the failure."""
 
     run: TorchrunRun | None = None
 
 
 @dataclass(frozen=True)
 class MpiRun:
-    """What happened under one mpiexec.
+    """The result of one mpiexec.
 
     Attributes:
-        command: The command as a reader would type it.
-        output: What each rank printed to stdout.
-        errors: What each rank printed to stderr.
-        exitcode: The exit code of mpiexec; None if it had to be ended.
-        failure: The reason why the job failed, or None.
+        command: The command in a form that a reader would type.
+        output: Each rank's text on stdout.
+        errors: Each rank's text on stderr.
+        exitcode: The exit code of mpiexec; None if it had to be terminated.
+        failure: The job's failure, or None.
     """
 
     command: tuple[str, ...]
@@ -129,15 +129,15 @@ class MpiRun:
 
 
 class MpiFailed(PlainError):
-    """A job under mpiexec failed. `.run` holds what was seen until then."""
+    """A job under mpiexec failed. `.run` holds the results up to the failure."""
 
     run: MpiRun | None = None
 
 
 def find_failure(agents: tuple[Agent, ...], timeout_text: str) -> TorchrunFailed | None:
-    """Return the error of a failed job: which worker failed first, and how.
+    """Return the error of a failed job: the first failing worker, and its failure.
 
-    timeout_text: set if time was up.
+    timeout_text: a description of the timeout, "" if there was none.
     """
     bad = [agent for agent in agents if agent.exitcode]
     if not bad and not timeout_text:
@@ -159,7 +159,7 @@ def find_failure(agents: tuple[Agent, ...], timeout_text: str) -> TorchrunFailed
 
 
 def is_secondary_failure(worker: Worker) -> bool:
-    """Return whether a worker failed only because a peer had exited, judged by its last lines."""
+    """Return whether a worker only failed because a peer had exited, judged by its last lines."""
     last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
     return is_consequence(RankError(worker.rank, "", last))
 
@@ -172,7 +172,7 @@ def _cause_rank(worker: Worker) -> int:
 
 
 def describe_worker(worker: Worker) -> str:
-    """Describe how a worker failed: the exception in its error file, or else its exit code."""
+    """Describe a worker's failure: the exception in its error file, or else its exit code."""
     who = f"rank {worker.rank} (node {worker.node}, local_rank {worker.local_rank})"
     if worker.error:
         return f"{who} raised {worker.error}"

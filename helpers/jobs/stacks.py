@@ -1,7 +1,7 @@
-"""Read where a worker was from what Python's faulthandler wrote when a signal ended it.
+"""Read a worker's position from the text that Python's faulthandler wrote when a signal killed the worker.
 
-Workers start with PYTHONFAULTHANDLER=1, so their own code does not change. When a job's time is up, each
-running worker gets SIGABRT and writes the stack of each thread to its error output.
+Workers start with PYTHONFAULTHANDLER=1, so their code does not change. When a job times out, each running
+worker gets SIGABRT and writes the stack of each thread to its error output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from helpers.ranks.cells import is_learner_file
 
 FAULTHANDLER = {"PYTHONFAULTHANDLER": "1"}
-# How much of the end of a worker's error output to read: a script may have printed anything.
+# Number of bytes to read from the end of a worker's error output, because it may be long.
 MAX_DUMP_BYTES = 64 << 10
 _MAX_FRAMES = 200
 _MAX_NAME = 80
@@ -35,7 +35,7 @@ class _Frame:
 
 
 def without_dump(errors: str) -> str:
-    """Return a worker's error output without what faulthandler wrote, as if it had not been enabled."""
+    """Return a worker's error output without faulthandler's text, as if it had not been enabled."""
     return (
         _DUMP_PATTERN.sub("", errors).rstrip("\n") + "\n"
         if _DUMP_PATTERN.search(errors)
@@ -50,7 +50,7 @@ def has_dump(errors: str) -> bool:
 
 
 def describe_place(errors: str) -> str:
-    """Return where the main thread was: "in all_reduce at train.py, line 7"; "" if it is unknown."""
+    """Return the main thread's position: "in all_reduce at train.py, line 7"; "" if it is unknown."""
     dumps = _DUMP_PATTERN.findall(errors)
     if not dumps:
         return ""

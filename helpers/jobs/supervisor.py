@@ -1,12 +1,12 @@
-"""A small process that owns other programs, so that none of them can outlive the process that asked for them.
+"""A small process that owns other programs, so that none of them can outlive the requesting process.
 
     owner (kernel or rank) ==control socket==> supervisor --starts--> torchrun agents --start--> workers
-                             start, end        keeps their output, ends everything that is left
+                             start, end        keeps their output, ends all remaining processes
 
-torchrun's workers have their own sessions, so they survive if their agent is killed by SIGKILL. The
-supervisor adopts every descendant that loses its parent (on Linux). It ends all of them when its owner asks
-for it, closes the socket, or dies. `owned` starts it without site-packages, so it imports only the standard
-library and modules here that need nothing else.
+torchrun's workers have separate sessions, so they survive if their agent is killed by SIGKILL. The
+supervisor adopts every descendant that loses its parent (on Linux). It kills all of them when its owner asks
+for it, closes the socket, or dies. `owned` starts it without site-packages, so it only imports the standard
+library, and modules of the course that need nothing else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from helpers.ranks.processes import adopt_orphans, children_of, end_with_parent,
 # Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
 RECORD_HEADER = struct.Struct("!BQI")
 MAX_OUTPUT_BYTES = 4 << 20
-# No program may write a larger file, so that one that prints forever cannot fill the disk.
+# The maximum size of a file written by a program, so that endless output cannot fill the disk.
 MAX_FILE_BYTES = 256 << 20
 _POLL_S = 0.2
 
 
 def main(fd: int, folder: str) -> None:
-    """Serve the owner at the other end of `fd` until that closes; then end everything, remove `folder`."""
+    """Serve the owner at the other end of `fd` until it closes. Then end all programs and remove `folder`."""
     supervisor = Supervisor(Messages(socket.socket(fileno=fd)), os.getppid())
     try:
         supervisor.serve()
@@ -46,12 +46,12 @@ def main(fd: int, folder: str) -> None:
         pass
     finally:
         supervisor.end_all()
-        shutil.rmtree(folder, ignore_errors=True)  # The owner may have died before it could.
+        shutil.rmtree(folder, ignore_errors=True)  # The owner may have died before removing it.
 
 
 @dataclass
 class _Program:
-    """A program that was started, and the file for its output."""
+    """A started program, and the file for its output."""
 
     key: str
     process: subprocess.Popen[bytes]
@@ -70,7 +70,7 @@ class Supervisor:
     programs: list[_Program] = field(default_factory=list)
 
     def serve(self) -> None:
-        """Start programs for the owner and report their ends, until the owner exits."""
+        """Start programs for the owner and report their exits, until the owner exits."""
         for number in (signal.SIGINT, signal.SIGHUP):  # Only the owner reacts to them.
             signal.signal(number, signal.SIG_IGN)
         adopt_orphans()
@@ -124,9 +124,9 @@ class Supervisor:
                 program.record.write(head + data)
 
     def _reap(self) -> None:
-        """Report which programs have ended, and reap adopted children."""
+        """Report ended programs, and reap adopted children."""
         for program in list(self.programs):
-            # Workers hold copies of the pipes' ends, so only the end of the program itself counts.
+            # Workers hold copies of the pipes' ends, so only the exit of the program itself counts.
             if program.process.poll() is not None:
                 for _ in range(64):
                     ready, _, _ = select.select(list(program.streams), [], [], 0)
@@ -148,7 +148,7 @@ class Supervisor:
         """End every process below this one."""
         deadline = time.monotonic() + 5.0
         while time.monotonic() < deadline:
-            # Agents first, because a running agent would restart its workers.
+            # Kill agents first, because a running agent would restart its workers.
             mine = {x.process.pid for x in self.programs if x.process.returncode is None}
             left = set(children_of(os.getpid())) | mine
             if not left:
@@ -167,7 +167,7 @@ class Supervisor:
 
 def _before_exec() -> None:
     """Prepare a program before its exec: it must end with the supervisor, and not fill the disk."""
-    # On SIGTERM an agent ends its workers, which matters here because the supervisor no longer can.
+    # On SIGTERM an agent ends its workers. This matters because a dead supervisor no longer can.
     end_with_parent(signal.SIGTERM)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(

@@ -1,12 +1,12 @@
-"""torchrun(): run a script under real torchrun agents, one or several "nodes" on this machine.
+"""torchrun(): run a script under real torchrun agents, as one or several "nodes" on this machine.
 
 script --command--> OwnedPrograms.start (an agent for each node) --> workers --output--> Round, Worker
                         |                                                            |
                   start_torchrun: kill, add_node, wait                         TorchrunRun
 in every case: the supervisor behind `OwnedPrograms` ends every process
 
-Notebooks call `torchrun`. Checks that run an answer as a script call `start_job`, even inside a rank. Nothing
-here runs in the workers: a script runs as it does outside of the course.
+Notebooks call `torchrun`. Checks that run an answer as a script call `start_job`, even inside a rank. No code
+of this module runs in the workers: a script runs as it does outside of the course.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from helpers.ranks.launch_options import check_timeout
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 
-# Variables that identify a process as a rank. The processes that it starts have their own.
+# Variables that identify a process as a rank. Processes started by it get new values.
 NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
 _POLL_S = 0.05
-# How long other agents may continue after one has failed. Static ones would wait for minutes.
+# Time that other agents have to exit after one has failed. Static agents would wait for minutes.
 _EXIT_GRACE_S = 3.0
-# How long workers have to write where they are when their time is up.
+# Time that workers have to write their stacks after a timeout.
 _DUMP_S = 2.0
 
 
@@ -91,9 +91,9 @@ class JobOptions:
             return 0, 0
 
     def options(self, port: int) -> tuple[str, ...]:
-        """Return the flags that every agent gets. port: where they meet, if a port must be named.
+        """Return the flags for every agent. port: the port of their rendezvous, if one must be given.
 
-        The installed torchrun has each of them: a test runs `torchrun --help`.
+        The installed torchrun knows each of these flags: a test runs `torchrun --help`.
         """
         alone = self.rdzv == "c10d" and self.nodes == (1, 1)
         # A single agent lets the system choose a port.
@@ -107,12 +107,12 @@ class JobOptions:
             return (*flags, "--master-addr", "127.0.0.1", "--master-port", str(port))
         flags += ["--rdzv-backend", "c10d", "--local-addr", "127.0.0.1"]
         flags += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job"]
-        # How long to wait for more nodes once there are enough; the default is 30 s.
+        # Time to wait for more nodes once there are enough; the default is 30 s.
         return (*flags, "--rdzv-conf", "last_call_timeout=1,join_timeout=60")
 
 
 def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment for agents: this process's, without variables of a worker or rank."""
+    """Return the environment for agents: this process's environment without variables of a worker or rank."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -125,7 +125,7 @@ def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
         **FAULTHANDLER,
         "OMP_NUM_THREADS": "1",
         "LOGLEVEL": "INFO",  # torchrun reports rounds and exit codes at this level
-        "PYTHONUNBUFFERED": "1",  # keeps what a worker printed before a kill -9
+        "PYTHONUNBUFFERED": "1",  # keeps a worker's output before a kill -9
         "TMPDIR": str(folder),
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": WORKER_MARK,
@@ -158,7 +158,7 @@ class TorchrunJob:
     removed: set[int] = field(default_factory=set)
 
     def add_node(self) -> int:
-        """Start one more agent, as another machine would, and return its node number."""
+        """Start one more agent, like another machine, and return its node number."""
         node = len(self.commands)
         options = self.job_options
         own = ("--node-rank", str(node)) if options.rdzv == "static" else ()
@@ -174,12 +174,12 @@ class TorchrunJob:
         return node
 
     def remove_node(self, node: int) -> None:
-        """End a node by SIGTERM to its agent, which ends its workers. The others notice after a while."""
+        """End a node by SIGTERM to its agent, which ends its workers. Other nodes notice after a while."""
         self.removed.add(node)
         self.owned.send(f"node{node}", signal.SIGTERM)
 
     def workers(self) -> list[LiveWorker]:
-        """Return the workers that are running now, in rank order."""
+        """Return the running workers, in rank order."""
         import psutil
 
         found = []
@@ -210,9 +210,9 @@ class TorchrunJob:
         raise LookupError(f"no worker of rank {rank} is alive now; alive: {ranks}.")
 
     def wait_for(self, text: str, count: int = 1) -> None:
-        """Wait until workers have printed `text` that many times, in all rounds together.
+        """Wait until workers have printed `text` `count` times, in all rounds together.
 
-        Raise TorchrunFailed if the job ends, or its time is up, before that.
+        Raise TorchrunFailed if the job ends, or times out, before that.
         """
         while self._worker_output().count(text) < count:
             over = not self.owned.running()
@@ -226,7 +226,7 @@ class TorchrunJob:
             self.owned.poll(_POLL_S)
 
     def wait(self) -> TorchrunRun:
-        """Wait until every agent has ended, and return what happened. Never raises for a failure."""
+        """Wait until every agent has ended, and return the result. Never raises for a failure."""
         give_up, late = float("inf"), ""
         while self.owned.running():
             now = time.monotonic()
@@ -246,14 +246,14 @@ class TorchrunJob:
         if not late:
             self.owned.end()
             return self._result(self._agents(exits), late)
-        # Read the output first: afterwards it contains what the signals cause.
+        # Read the output first, because the signals will cause further output.
         agents = self._agents(exits)
         places = self._find_places()
         self.owned.end()
         return self._result(agents, "\n".join([late, *places]))
 
     def _find_places(self) -> list[str]:
-        """Return where each running worker is, a line each. It ends the workers."""
+        """Return each running worker's position, one line each. This kills the workers."""
         files = {worker: self._error_file(worker) for worker in self.workers()}
         for worker in files:
             with suppress(ProcessLookupError):
@@ -267,7 +267,7 @@ class TorchrunJob:
         return [f"  rank {worker.rank}: {place}" for worker, place in places.items() if place]
 
     def _error_file(self, worker: LiveWorker) -> Path:
-        """Return the file of a worker's error output, which its agent keeps."""
+        """Return the file in which a worker's agent keeps its error output."""
         folder = self._log_folder(worker.node)
         pattern = f"*/attempt_{worker.restart}/{worker.local_rank}/stderr.log"
         return next(iter(sorted(folder.glob(pattern))[-1:]), folder / "missing")
@@ -317,7 +317,7 @@ def _live_worker(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
 
 @contextmanager
 def start_job(options: JobOptions) -> Iterator[TorchrunJob]:
-    """Do what `start_torchrun` does, even inside a rank, for programs of checks."""
+    """Start a job like `start_torchrun`, even inside a rank, for programs of checks."""
     check_timeout(options.timeout)
     with raise_first_stop(), OwnedPrograms() as owned, held_port() as port:
         start = time.monotonic()
@@ -339,9 +339,9 @@ def start_torchrun(
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[TorchrunJob]:
-    """Start a job as `torchrun` does, and yield a handle to act on it while it runs.
+    """Start a job like `torchrun`, and yield a handle to act on it while it runs.
 
-    See `torchrun` for the arguments. When the `with` block ends, every process of the job is ended.
+    See `torchrun` for the arguments. When the `with` block ends, every process of the job is killed.
     """
     check_launch_allowed()
     path = script_path(script)
@@ -363,17 +363,17 @@ def torchrun(
     timeout: float = 60.0,
     on_failure: str = "raise",
 ) -> TorchrunRun:
-    """Run a script under real torchrun agents and return what each of its workers did.
+    """Run a script under real torchrun agents and return the results of its workers.
 
     Args:
         script: The path of the script.
-        nproc_per_node: How many workers each agent starts.
-        nnodes: How many agents to start on this machine, each a "node"; or a range such as "1:3" (only with
+        nproc_per_node: Number of workers that each agent starts.
+        nnodes: Number of agents to start on this machine, each a "node"; or a range such as "1:3" (only with
             rdzv="c10d"), of which the lower number is started.
         args: The script's arguments.
         rdzv: "c10d" or "static".
-        max_restarts: How often torchrun may restart the workers after a failure.
-        env: Variables in addition to those that the agents inherit.
+        max_restarts: Maximum number of times torchrun restarts the workers after a failure.
+        env: Variables in addition to the inherited ones.
         timeout: The time for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 

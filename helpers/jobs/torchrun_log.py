@@ -1,6 +1,6 @@
-"""Read from the output of torchrun agents what happened: rounds, workers, their output, their errors.
+"""Read a job's rounds and workers, with their output and errors, from the output of torchrun agents.
 
-An agent prints its own log lines and, because of `--tee 3`, every line of its workers after a mark with the
+An agent prints its log lines and, because of `--tee 3`, every line of its workers after a mark with the
 worker's rank. `torchrun` calls this. The results are frozen data.
 """
 
@@ -17,7 +17,7 @@ from helpers.jobs.owned import OutputPiece
 from helpers.jobs.run import Round, Worker
 from helpers.jobs.stacks import without_dump
 
-# The agent puts it before each line of a worker, because of TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
+# The mark before each line of a worker, set by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 WORKER_MARK = "\x1f${rank}/${local_rank}\x1e"
 _WORKER_LINE_PATTERN = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
 _ROUND_START_PATTERN = re.compile(r"Rendezvous complete for workers\. Result:")
@@ -36,14 +36,14 @@ def parse_rounds(node: int, pieces: Sequence[OutputPiece], folder: Path) -> tupl
     reader.close_round(pieces[-1].at_s if pieces else 0.0)
     last_of = {made.restart: index for index, made in enumerate(reader.rounds)}
     return tuple(
-        # A change of members keeps the restart count, so the new round overwrites the last round's files.
+        # A change of members keeps the restart count, so the new round overwrites the previous round's files.
         _with_error_files(made, folder) if last_of[made.restart] == index else made
         for index, made in enumerate(reader.rounds)
     )
 
 
 def agent_output(pieces: Sequence[OutputPiece]) -> str:
-    """Return an agent's own output, without its workers' lines and without its INFO lines."""
+    """Return an agent's output without its workers' lines and without its INFO lines."""
     text = "".join(piece.text for piece in pieces if piece.stream == 2)
     lines = _WORKER_LINE_PATTERN.sub("", text).splitlines()
     return "\n".join(
@@ -75,7 +75,7 @@ class _LogParser:
                 self._read_agent_line(line, piece.at_s)
 
     def feed_rest(self) -> None:
-        """Read last lines of workers that have no line end."""
+        """Read the workers' last lines that have no line end."""
         for stream in (1, 2):
             if self._rest[stream]:
                 self.feed(OutputPiece(stream, 0.0, "\n"))
@@ -149,7 +149,7 @@ def _with_error_files(agent_round: Round, folder: Path) -> Round:
 
 
 def _read_error(path: Path) -> tuple[str, str]:
-    """Read an error file that `@record` wrote. A worker may have written anything there."""
+    """Read an error file written by `@record`. A worker may have written any other content into it."""
     try:
         with path.open("rb") as file:
             data: Any = json.loads(file.read(_MAX_ERROR_FILE))["message"]

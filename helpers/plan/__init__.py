@@ -12,7 +12,7 @@ Modules:
     presets      models and GPUs with names
     memory       the memory of a GPU
     step_time    the time of a step
-    published    runs that were published with their speed
+    published    runs published with their speed
     search       all layouts of a model on a cluster
     transformer  a module with the numbers of a model
 """

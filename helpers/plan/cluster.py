@@ -37,7 +37,7 @@ class Cluster:
         Args:
             nbytes: The bytes of the whole tensor.
             members: The size of the group.
-            in_host: How many of the members share a host.
+            in_host: The number of members that share a host.
             calls: The number of calls in which the tensor is sent.
         """
         hosts = -(-members // in_host)

@@ -1,4 +1,4 @@
-"""Describe how a model is distributed over GPUs: the four directions, and the related choices."""
+"""Describe the distribution of a model over GPUs: the four directions, and the related choices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Layout:
         microbatch: Samples in a microbatch.
         zero: The stage of ZeRO (0: plain DDP).
         recompute: Whether only each layer's input is kept, and backward computes the rest again.
-        interleave: How many parts of the model each rank has (interleaved 1F1B; 1: plain 1F1B).
+        interleave: The number of parts of the model on each rank (interleaved 1F1B; 1: plain 1F1B).
         gradient_bytes: Bytes of one gradient, stored and sent (2 or 4).
         cp: The number of ranks that share a sequence (context parallelism).
     """
@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """The number of ranks with the same weights, among which ZeRO shards: those of DP and of CP.
+        """The number of ranks with the same weights, among which ZeRO shards: the ranks of DP and of CP.
 
         (torchtitan, `parallel_dims.py`: FSDP's mesh has dp_shard x cp ranks.)
         """

@@ -17,7 +17,7 @@ class Model:
     Args:
         sequence: Tokens in a sample.
         ffn: The width inside the MLP, 0 for 4 x hidden.
-        kv_heads: The number of heads with their own keys and values, 0 for all.
+        kv_heads: The number of heads with separate keys and values, 0 for all.
         gated: As in Llama: three matrices in the MLP and a second table for the output, but no biases,
             learned positions and dropout. Otherwise as in GPT.
     """
@@ -69,7 +69,7 @@ class Model:
     def scores_flops(self) -> int:
         """A token's forward work for the attention scores of a layer, and for using them.
 
-        4 x sequence x hidden: every token with every other one, as the papers count. Work that a causal
+        4 x sequence x hidden: every token with every other one, as counted in the papers. Work that a causal
         mask could save is not subtracted.
         """
         return 4 * self.sequence * self.hidden

@@ -1,4 +1,4 @@
-"""Published runs that notebooks compare their predictions with: layouts, and the speed that was reached."""
+"""Published runs for comparison with the notebooks' predictions: their layouts and their speed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from helpers.plan.presets import gpt
 class PublishedRun:
     """A GPT on A100, from table 1 of Narayanan et al. 2021, arXiv 2104.04473.
 
-    The microbatches are those of the script `run_table_1.sh` of Megatron-LM's examples.
+    The microbatches come from the script `run_table_1.sh` in Megatron-LM's examples.
 
     Args:
         microbatch: Samples of 2,048 tokens.
-        teraflops: Teraflop/s that each GPU reached.
+        teraflops: Teraflop/s reached by each GPU.
     """
 
     model: Model

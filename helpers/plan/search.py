@@ -1,4 +1,4 @@
-"""Try all layouts of a model on a cluster. The cost explorer draws the fastest ones that fit."""
+"""Try all layouts of a model on a cluster. The cost explorer draws the fastest fitting ones."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def layouts(
 
     Args:
         microbatches: The allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
-        cps: The allowed sizes of CP; by default only 1. Larger ones are tried if 2 x cp divides the sequence:
-            each rank has two chunks of it, which balances causal masks (notebook 16).
+        cps: The allowed sizes of CP; by default only 1. A larger size is tried if 2 x cp divides the
+            sequence, because each rank has two chunks of it, which balances causal masks (notebook 16).
     """
     for tp, cp in product(_divisors(cluster.gpus_per_host, model.heads), cps):
         if cluster.gpus % (tp * cp) or model.heads % tp or (cp > 1 and model.sequence % (2 * cp)):
@@ -77,7 +77,7 @@ def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> It
 
 
 def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
-    """Return into how many parts a stage can be cut. Interleaved 1F1B needs m to be a multiple of p.
+    """Return the possible numbers of parts per stage. Interleaved 1F1B needs m to be a multiple of p.
 
     (Narayanan et al., arXiv 2104.04473, section 2.2.2.)
     """
@@ -99,9 +99,9 @@ def plans(
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest plan that fits for each DP x TP x PP. If two are equal, return the simpler one.
+    """Return the fastest fitting plan for each DP x TP x PP. If two are equal, return the simpler one.
 
-    CP is what these leave of the GPUs.
+    CP uses the remaining GPUs.
     """
     kept: dict[tuple[int, int, int], Plan] = {}
     for plan in sorted(tried, key=_order):

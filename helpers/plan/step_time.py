@@ -31,7 +31,7 @@ class StepTime:
         return self.compute_s + self.bubble_s + self.tp_s + self.cp_s + self.pp_s + self.dp_s
 
     def parts(self) -> dict[str, float]:
-        """Return the seconds by name, in the order in which they are drawn; CP's only if there are any."""
+        """Return the seconds by name, in the order of drawing. CP's seconds are left out if they are 0."""
         return {
             "compute": self.compute_s,
             "bubble": self.bubble_s,
@@ -46,7 +46,7 @@ def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Ste
     """Return the time of one step with `batch` samples in all.
 
     A microbatch occupies a stage for t seconds, forward and backward, with computing and the traffic of TP,
-    CP and PP. A stage processes m microbatches, and waits as long as (p - 1) / v more would take: the bubble.
+    CP and PP. A stage processes m microbatches, and waits for the time of (p - 1) / v more: the bubble.
     """
     m = layout.microbatches(batch)
     compute = microbatch_compute_s(model, cluster, layout)
@@ -57,7 +57,7 @@ def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Ste
 
 
 def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Return the seconds of the stage with the most layers for a microbatch, forward and backward.
+    """Return the seconds for a microbatch on the stage with the most layers, forward and backward.
 
     The output's work is assumed to be distributed evenly over the stages. Even without recomputation the
     attention scores are computed again.
@@ -86,9 +86,9 @@ def _cp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of CP's collectives for one microbatch on one stage. They are never hidden.
 
     Forward gathers the 16-bit keys and values of the whole sequence in each layer, cut by TP, and waits for
-    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank keeps its own only: backward gathers them
-    again, and reduce-scatters their gradients (Transformer Engine, `AttnFuncWithCPAndKVAllGather`). With
-    recomputation, the second forward gathers them, too.
+    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank only keeps the part that it computed, so
+    backward gathers them again, and reduce-scatters their gradients (Transformer Engine,
+    `AttnFuncWithCPAndKVAllGather`). With recomputation, the second forward also gathers them.
     """
     nbytes = 2 * 2 * layout.microbatch * model.sequence * model.kv_width / layout.tp
     calls = (4 if layout.recompute else 3) * stage_layers(model.layers, layout)
@@ -98,7 +98,7 @@ def _cp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of a microbatch's two messages, an activation and its gradient, cut by TP.
 
-    With interleaving, each part sends two (Narayanan et al., sections 2.2.2 and 4.1).
+    With interleaving, each part sends two messages (Narayanan et al., sections 2.2.2 and 4.1).
     """
     if layout.pp == 1:
         return 0.0
@@ -111,10 +111,11 @@ def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: i
     """Return the seconds of DP's traffic, hidden or not. Ranks of CP take part in it.
 
     Traffic is counted in trips around the ring, each with all gradients or all 16-bit weights of this GPU.
-    DDP sends gradients in two trips per step, ZeRO-1 gradients in one and weights in one. ZeRO-2 does not
-    keep whole gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the weights twice for
-    each microbatch (Rajbhandari et al., section 7). ZeRO-2 and ZeRO-3 send layer by layer, because they
-    hold no more than that. The others are assumed to send everything in one call.
+    Per step, DDP sends gradients in two trips. ZeRO-1 sends gradients in one trip and weights in another.
+    ZeRO-2 does not keep whole gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the
+    weights twice for each microbatch (Rajbhandari et al., section 7). ZeRO-2 and ZeRO-3 send layer by layer,
+    because they hold no more than one layer at a time. DDP and ZeRO-1 are assumed to send everything in one
+    call.
     """
     m = microbatches
     of_gradients, of_weights = {0: (2, 0), 1: (1, 1), 2: (m, 1), 3: (m, 2 * m)}[layout.zero]
@@ -127,7 +128,7 @@ def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: i
 
 
 def _in_host(cluster: Cluster, layout: Layout, members: int) -> int:
-    """Return how many members of a group of CP, or of CP and DP, share a host.
+    """Return the number of members of a group of CP, or of CP and DP, that share a host.
 
     Ranks are counted TP first, then CP, DP and PP, so CP and DP fill the rest of a host.
     """
@@ -146,7 +147,7 @@ def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
 
 
 def utilization(model: Model, cluster: Cluster, seconds: float, batch: int) -> float:
-    """Return the MFU: the step's necessary work, divided by what the GPUs could do at their peak.
+    """Return the MFU: the step's necessary work, divided by the GPUs' possible work at their peak.
 
     Recomputed work is not necessary work.
     """

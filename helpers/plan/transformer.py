@@ -1,8 +1,7 @@
 """Build a transformer module from the numbers of a `Model`, for imagined ranks of any size.
 
-It is gated as Llama is: no biases, and separate tables for input and output. Positions, which have no
-parameters in Llama, are left out. The values that it computes are useless, but shapes, bytes and calls are
-right.
+It is gated like Llama, without biases, and with separate tables for input and output. Positions, which have
+no parameters in Llama, are left out. The computed values are useless, but shapes, bytes and calls are right.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Maps words (batch, tokens) to scores for each next word (batch * tokens, vocabulary)."""
+    """Maps words (batch, tokens) to scores for the next words (batch * tokens, vocabulary)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

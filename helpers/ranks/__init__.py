@@ -18,8 +18,8 @@ The task:
 Launching:
     launcher          launch()
     magics            %%ranks
-    connection        the launcher's end of the rank server
-    placement         the place of a rank server: here, or in a sandbox
+    connection        the launcher's connection to the rank server
+    placement         the place of a rank server: next to the launcher, or in a sandbox
     json_messages     short messages between processes
     stop              Stop, or Ctrl-C
     display           the view of a launch in the notebook
@@ -27,10 +27,10 @@ The server:
     server            the process that forks ranks
     shared_torch      a rank server that shares the kernel's memory of torch
     preload           imports before the fork
-    preload_scan      imports that a program's text names
-    import_state      whether the server's imports are those of the program
+    preload_scan      imports named in a program's text
+    import_state      whether the server's imports match those of the program
     processes         processes and their descendants
-    scratch           files that ranks left
+    scratch           files left by ranks
 A rank:
     worker            the code inside a rank
     new_process       a rank as a new process, as under torchrun
@@ -42,15 +42,15 @@ Data from a rank, which is never trusted:
     wire              values as bytes
     tracebacks        errors
     thread_errors     errors that ended threads
-    status            where the rank is
+    status            the rank's current line and call
     quiet_threads     whether background threads can communicate
 How a world ends:
     world             running ranks
     monitor           a world from start to end
-    deadlock_watch    whether it is deadlocked; `helpers/trace/diagnosis.py` says why
+    deadlock_watch    detection of deadlocks; `helpers/trace/diagnosis.py` explains them
     threads           threads and sockets of a process
     process_snapshot  the processes of all ranks
-    budget            the time that a world has used
+    budget            the time used by a world
     run               the result
     failures          one error for each way to fail
     advice            the table of advice on errors of torch and Python: add yours here
@@ -58,6 +58,6 @@ Settings:
     carried_settings  settings of the whole process, sent to ranks
     process_settings  a list of these settings
     seeds             random states
-    own_modules       changes in the learner's own modules
+    own_modules       changes in the learner's modules
     clean_settings    settings for a check
 """

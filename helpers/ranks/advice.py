@@ -1,4 +1,4 @@
-"""Return advice on errors whose own message does not tell a learner what to do, from one table.
+"""Return advice, from one table, on errors whose message does not tell a learner what to do.
 
 Most rows are for errors in pasted tutorials, such as GPU code or a second init_process_group.
 """
@@ -21,10 +21,10 @@ _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GP
 
 @dataclass(frozen=True)
 class _KnownError:
-    """An error, and what to do about it.
+    """A known error and its remedy.
 
-    message_pattern: for its message. kind: the exception's name; "" matches any. line_pattern: for the
-    learner's line.
+    message_pattern: matches its message. kind: the exception's name; "" matches any. line_pattern: matches
+    the learner's line.
     """
 
     message_pattern: str
@@ -209,7 +209,7 @@ _KNOWN_ERRORS = (
 
 
 def advice_for(kind: str, message: str, line: str = "") -> str:
-    """Return what to do about an error that torch or Python does not explain; "" if the table has no row.
+    """Return advice on an error that torch or Python does not explain; "" if the table has no row for it.
 
     Args:
         kind: The name of the exception.

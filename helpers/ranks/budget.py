@@ -1,9 +1,9 @@
-"""Count how much time a world has used, without the time for which a busy machine kept it waiting.
+"""Measure a world's time, excluding waits that are caused by a busy machine.
 
 On a laptop that runs other programs, or with thirty learners on one machine, a rank may spend most of its
 time queued for a core. So only a part of each time interval counts:
 
-    max(share of the machine's cores that the ranks used, 1 - share of the interval that they were queued)
+    max(share of the machine's cores used by the ranks, 1 - share of the interval spent queued)
 
 A world that sleeps, or computes on an idle machine, is charged in full. A world that exchanges messages
 while others occupy the cores is charged for the time it got. A world ends after ten times its budget
@@ -26,24 +26,24 @@ _CHARGE_INTERVAL_S = 0.05
 
 
 def rank_pids(world: World) -> list[int]:
-    """Return the process ids of the ranks that still run; empty until all ranks have started.
+    """Return the process ids of the running ranks; empty until all ranks have started.
 
-    Until then the server may still be importing what they need.
+    Until then the server may still be importing modules for them.
     """
     live = [member for member in world.members if not member.is_done]
     return [member.pid for member in live] if all(member.pid for member in live) else []
 
 
 class Budget:
-    """The time that processes may take, in seconds of a machine that they have to themselves.
+    """Time allowed for processes, in seconds on an otherwise idle machine.
 
     Args:
-        roots: Returns the current process ids. Their child processes are counted too. While there are none,
+        roots: Returns the current process ids. Their child processes are also counted. While there are none,
             nothing is charged.
         seconds: The budget.
         now: The present time of a steady clock, in seconds.
         times: Returns the times of these processes, which may be on other hosts.
-        cores: How many cores they share; 0 for all of this machine.
+        cores: Number of cores that they share; 0 for all cores of this machine.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Budget:
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether budget is left. If it is, and the wait has ended, the clock's limit ended it."""
+        """Whether budget is left. If a wait has ended with budget left, the clock's limit ended it."""
         return self._left > 0
 
     @property
@@ -93,8 +93,8 @@ class Budget:
     def _measure_increase(self) -> tuple[int, int]:
         """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
 
-        Gloo's own threads queue a hundred times a second even when idle. Their queueing counts only up to
-        the time for which other threads queued.
+        Gloo's threads queue a hundred times a second even when idle. Their queueing only counts up to the
+        time for which other threads queued.
         """
         times = self._times_of(self._roots())
         increases = [self._increase_of(pid, now) for pid, now in times.items()]

@@ -1,8 +1,8 @@
 """Carry settings that cells make for their whole process to the ranks: `torch.set_default_dtype(...)`.
 
 Under mp.spawn and torchrun the module level of a script runs on every rank, so its settings hold there. Here
-ranks have not run the cells. So the launching process reads what may have been set (`read_settings`), and
-each rank sets what differs (`apply_settings`):
+ranks have not run the cells. So the launching process reads the settings that cells may have changed
+(`read_settings`), and each rank applies those that differ (`apply_settings`):
 
     SETTINGS          one entry for each kind, in `process_settings`
     names of modules  `module.NAME = value` in a cell: the name's present value
@@ -31,9 +31,11 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class SentSettings:
-    """What is sent to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
+    """The settings sent to the ranks: a tuple with the arguments of `apply_settings` as its only element.
 
-    unsent: the names of what cannot be sent, for the reader.
+    Without settings, the tuple is empty.
+
+    unsent: the readable names of settings that cannot be sent.
     """
 
     values: tuple[
@@ -49,7 +51,7 @@ _reported: set[str] = set()
 
 @dataclass(frozen=True)
 class _Effects:
-    """What a piece of code may set: dotted names in modules that it assigns, and calls that it makes."""
+    """Possible effects of a piece of code on settings: assigned names in modules (dotted), and calls."""
 
     names: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
@@ -59,7 +61,7 @@ class _Effects:
 
 
 def _open_contexts() -> Iterator[str]:
-    """Yield the names of `with` blocks around a launch whose effect ends at this process.
+    """Yield the names of `with` blocks around a launch that have no effect outside this process.
 
     `no_grad` is in SETTINGS, and the context of a device is the default device.
     """
@@ -79,9 +81,9 @@ def _open_contexts() -> Iterator[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _read_effects(text: str) -> tuple[_Effects, Mapping[str, _Effects]]:
-    """Read what a cell may set: the cell's own code, and each function that it defines, by name.
+    """Read the possible effects of a cell's top-level code, and of each function it defines, by name.
 
-    Functions are kept apart because they may never be called. Never raises, whatever text the cell contains.
+    Functions are separate because they may never be called. Never raises, whatever text the cell contains.
     """
     try:
         tree = ast.parse(text)
@@ -94,7 +96,7 @@ def _read_effects(text: str) -> tuple[_Effects, Mapping[str, _Effects]]:
 
 
 def _effects_of(body: Iterable[ast.stmt]) -> _Effects:
-    """Read what these statements set, but not what the functions set that they define."""
+    """Read the effects of these statements, but not those of the functions that they define."""
     names: set[str] = set()
     calls: set[str] = set()
     todo: list[ast.AST] = list(body)
@@ -156,7 +158,7 @@ def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterato
 
 
 def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> SentSettings:
-    """Read what has been set in this process, from the texts of the cells that ran and their variables."""
+    """Read this process's settings, guided by the texts of the cells that ran and by their variables."""
     if "torch" not in sys.modules:
         return SentSettings()
     cells = [_read_effects(text) for text in texts]
@@ -170,8 +172,8 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> SentSet
         effects |= functions[name]
     call_names = {name.rpartition(".")[2] for name in effects.calls}
     unsent = [*(f"{word}()" for word in sorted(UNSENT_CALLS & call_names)), *_open_contexts()]
-    # A function of the learner's own module may make any of the module's calls, so all settings that
-    # these can change are read.
+    # A function of a learner's module may make any of the module's calls, so read all settings that
+    # these calls can change.
     for own, by_function in map(_read_effects, own_modules.module_sources()):
         for effects_of_code in (own, *by_function.values()):
             call_names |= {name.rpartition(".")[2] for name in effects_of_code.calls}
@@ -199,7 +201,7 @@ def _called_function(name: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def unsent_note(settings: SentSettings) -> tuple[str, ...]:
-    """Return a note about settings that could not be sent, for those not yet reported."""
+    """Return a note about settings that could not be sent and have not been reported yet."""
     new = [name for name in settings.unsent if name not in _reported]
     _reported.intersection_update(
         settings.unsent
@@ -213,7 +215,7 @@ def _can_be_sent(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:  # Pickling runs the learner's own code, which may raise anything.
+    except Exception:  # Pickling runs the learner's code, which may raise anything.
         return False
     return True
 
@@ -221,7 +223,7 @@ def _can_be_sent(value: object) -> bool:
 def apply_settings(
     settings: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
 ) -> None:
-    """Set what differs in this rank. Modules are imported as needed."""
+    """Apply the settings that differ in this rank. Modules are imported as needed."""
     for setting in SETTINGS:
         value = settings.get(setting.name, _MISSING)
         if value is not _MISSING and setting.read() != value:

@@ -1,4 +1,4 @@
-"""Translate Python's file names to names that a reader knows: "cell [5]", "demo.py"."""
+"""Translate Python's file names to names known to the reader: "cell [5]", "demo.py"."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def learner_cells() -> tuple[list[str], dict[str, Any]]:
 
 
 def place_of(file: str, line: int, function: str) -> Place:
-    """Return a line's place under the name that readers know, with its source text if known."""
-    # A rank can claim any file name, and the text is shown. So read only files that this process itself
-    # has loaded as code, never other files of the launching process.
+    """Return a line's place, with the file's name for readers and the line's source text if known."""
+    # A rank can claim any file name, and the text is shown. So only read files that this process has loaded
+    # as code, never other files of the launching process.
     is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if is_loaded else ""
     return Place(file, line, function, cell_name(file), source)
@@ -74,7 +74,7 @@ def cell_name(file: str) -> str:
 
 
 def correct_cell_numbers(shell: Any) -> None:
-    """Correct the cell number of code that a magic of the last cell has run (%%capture, %%ranks).
+    """Correct the cell number of code run by a magic of the last cell (%%capture, %%ranks).
 
     Must be called before the next cell with a number runs. IPython (9.18) increments its count before it
     runs a cell, so it records such code under the next cell's number.
@@ -86,19 +86,19 @@ def correct_cell_numbers(shell: Any) -> None:
 
 
 def _cell_numbers(shell: Any) -> dict[str, int]:
-    """Return IPython's own mapping from file to cell number."""
+    """Return IPython's mapping from file to cell number."""
     numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return numbers
 
 
-# Packages whose functions only call the function that they decorate, such as one of torch's.
+# Packages of decorators, whose functions only call the decorated function, such as one of torch's.
 _DECORATORS = ("typing_extensions.py", "decorator.py", "wrapt/")
 
 
 def package_file(file: str) -> str:
     """Return an installed package's file relative to site-packages; "" for other files.
 
-    torch's own files are left out, because torch's errors are meant for its callers; torch.testing is kept.
+    torch's files are left out, because torch's errors are meant for its callers; torch.testing is kept.
     """
     _, separator, path = file.replace("dist-packages", "site-packages").rpartition("site-packages/")
     is_torch = path.startswith("torch/") and not path.startswith("torch/testing/")
@@ -106,7 +106,7 @@ def package_file(file: str) -> str:
 
 
 def is_learner_file(file: str) -> bool:
-    """Return whether a file is the learner's, not Python's, a package's or the course's own."""
+    """Return whether a file is the learner's, not one of Python, a package or the course."""
     if file.startswith(("<frozen", _COURSE_FOLDER, str(Path(linecache.__file__).parent))):
         return False
     return "site-packages" not in file and "dist-packages" not in file

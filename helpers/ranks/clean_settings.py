@@ -1,4 +1,4 @@
-"""Run a check in a kernel as in a grader's process, whatever cells have set.
+"""Run a check in a kernel as in a grader's process, independent of settings made by cells.
 
 A check draws its cases and computes the expected results in the notebook's process. After a cell's
 `torch.set_grad_enabled(False)` it could not differentiate, and after `torch.set_default_dtype(torch.float64)`
@@ -28,7 +28,7 @@ from helpers.ranks.process_settings import SETTINGS, reset_filters
 from helpers.ranks.seeds import generator_states, restore_states
 
 _COURSE = str(Path(__file__).parents[2])
-# Values in a new process. They cannot be read here: cells may run before a kernel imports torch.
+# Values in a new process. They can't be read from torch, because cells may run before a kernel imports it.
 _DEFAULTS: dict[str, Callable[[Any], Any]] = {
     "the default dtype": lambda torch: torch.float32,
     "grad mode": lambda torch: True,
@@ -108,7 +108,7 @@ def hide_own_files() -> Iterator[None]:
 
 @contextmanager
 def _use_kernel_start(start: _KernelStart) -> Iterator[None]:
-    """Use the environment, folder and path of the kernel's start, and let ranks and jobs inherit them."""
+    """Use the environment, folder and path from the kernel's start, and let ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
     # The descriptor finds the folder even if the folder is renamed or removed.
     cwd = os.open(".", os.O_RDONLY)
@@ -126,7 +126,7 @@ def _use_kernel_start(start: _KernelStart) -> Iterator[None]:
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:
-    """Set the environment. Change only what differs, because other threads may read it."""
+    """Set the environment. Only change the variables that differ, because other threads may read it."""
     for name in [name for name in os.environ if name not in environment]:
         del os.environ[name]
     for name, value in environment.items():

@@ -1,4 +1,4 @@
-"""The launcher's end of the rank server: start it, exchange messages with it, notice when it has exited."""
+"""The launcher's connection to the rank server: start it, exchange messages, and notice its exit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from helpers.ranks.stop import raise_if_stopped
 START_METHOD = "REAL_RANKS_START"
 
 # A TCPStore looks up the name of each client. If a DNS answer is lost, glibc by default waits 5 s for it,
-# and everything is blocked for that time.
+# which blocks everything.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 # Put the server's heap in huge pages from the beginning; `preload` collects the rest. Child processes of
 # ranks do not inherit the setting.
@@ -43,10 +43,11 @@ class ServerExited(Exception):
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where the ranks of one launch meet, when they are on several hosts.
+    """The rendezvous of one launch's ranks on several hosts.
 
-    address: of the first host. store: the port of the default group's TCPStore, which rank 0 serves. port:
-    the value of MASTER_PORT for ranks. Both ports are free when the launch begins, and are reserved for it.
+    address: the first host's address. store: the port of the default group's TCPStore, which rank 0 serves.
+    port: the value of MASTER_PORT for ranks. Both ports are free when the launch begins, and are reserved
+    for it.
     """
 
     address: str
@@ -59,9 +60,9 @@ class Servers(Protocol):
 
     lock: threading.RLock
     has_exited: bool
-    # How many cores the ranks may use.
+    # Number of cores that the ranks may use.
     cores: int
-    # The names of hosts that were already lost when these servers were closed.
+    # Names of hosts that were already lost when these servers were closed.
     lost_hosts: Sequence[str]
 
     def wait_until_ready(self) -> None: ...
@@ -74,7 +75,7 @@ class Servers(Protocol):
         """Return the site of each rank, rank 0 first. Ranks of the same site follow one another."""
 
     def clocks(self, world_size: int) -> Sequence[int]:
-        """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
+        """Return each rank's clock offset: its monotonic clock minus this process's, in nanoseconds."""
 
     def inspect_ranks(
         self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
@@ -95,10 +96,10 @@ class Servers(Protocol):
         """Return the host of each rank; empty if all are on this machine."""
 
     def gpus(self, world_size: int) -> int | None:
-        """Return how many ranks can have a GPU each; None if all are on this machine."""
+        """Return the number of ranks that can each have a GPU; None if all are on this machine."""
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
-        """Return where the ranks of a launch meet; None if they meet in a file in their launch's folder."""
+        """Return the ranks' rendezvous; None if they meet in a file in their launch's folder."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when there may be `messages`."""
@@ -106,7 +107,7 @@ class Servers(Protocol):
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None: ...
 
     def rewind_logs(self, launch: int) -> None:
-        """Reset what was read of a launch's records, because the ranks write them from the start again."""
+        """Start reading a launch's records from the beginning, because the ranks overwrite them."""
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]: ...
 
@@ -115,7 +116,7 @@ class Servers(Protocol):
     def end_launch(self, launch: int) -> bool: ...
 
     def kill(self, pid: int) -> None:
-        """Kill a rank that the server did not end, with its whole process group."""
+        """Kill a rank that the server did not end, and its whole process group."""
 
     def release_launch(self, launch: int) -> None: ...
 
@@ -142,7 +143,7 @@ class Connection:
         atexit.register(self.close)
 
     def _start(self) -> None:
-        # A pair has no name, so no other process can connect, and each side sees when the other exits.
+        # A pair has no name, so no other process can connect, and each side notices when the other exits.
         own_end, server_end = socket.socketpair()
         own_end.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
         server_end.setblocking(True)
@@ -175,7 +176,7 @@ class Connection:
             self._send({"do": "import", "names": new})
 
     def preload(self) -> None:
-        """Make the server import everything that ranks may need, before many launches. Waits for it."""
+        """Make the server import everything that ranks may need, before many launches, and wait for it."""
         self.wait_until_ready()
         self._send({"do": "preload"})
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -191,7 +192,7 @@ class Connection:
         self.lock = threading.RLock()
 
     def output_tail(self) -> str:
-        """Return the end of the server's output: errors from its start, normally nothing."""
+        """Return the end of the server's output: errors during its start, normally nothing."""
         with contextlib.suppress(OSError, ValueError):
             self._log.seek(0)
             return self._log.read()[-2000:].decode(errors="replace").strip() or "(nothing)"
@@ -229,7 +230,8 @@ class Connection:
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
         """Ask the server to start ranks, each with its pair of descriptors (channel, output).
 
-        log: the descriptor of the memory for their records. The server makes a folder for the launch's files.
+        log: the descriptor of the memory for their records. The server creates a folder for the launch's
+        files.
         """
         # The kernel limits how many descriptors one message may carry, so large worlds need several.
         batch_size = (MAX_FDS - 1) // 2
@@ -309,8 +311,8 @@ class Connection:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            # The kernel may take long to free a killed process's memory. Do not wait for that: what
-            # remains to be closed does not depend on it.
+            # The kernel may take a long time to free a killed process's memory. Do not wait for that,
+            # because the remaining steps do not depend on it.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5.0)
         self._log.close()
@@ -337,7 +339,7 @@ class Connection:
 
 
 def folder_of(site: RankSite, launch: int) -> str:
-    """Return the folder for the files of one launch, as the ranks at a site see it."""
+    """Return the path of one launch's folder for the ranks at a site."""
     return f"{site.scratch}/world-{launch}"
 
 
@@ -350,13 +352,13 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch that a server's message is about (None for `ended`, which end_launch reads)."""
+    """Return the launch of a server's message (None for `ended`, which end_launch reads)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 
 
 def start_method() -> str:
-    """Return how ranks start here: "fork", or "spawn" if fork is unsafe or missing."""
+    """Return the start method for ranks on this machine: "fork", or "spawn" if fork is unsafe or missing."""
     method = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
     if method not in {"fork", "spawn"}:
         raise LaunchError(f"{START_METHOD}={method!r}: it must be 'fork' or 'spawn'.")

@@ -11,9 +11,10 @@
 
 If no thread has run between two looks, there was a moment at which all of them waited. So no message can have
 passed between ranks meanwhile, however slow or busy the machine is. A rank that computes, sleeps, reads, is
-stopped, or waits for a process of its own can continue. Then there is no diagnosis, however long it takes,
-and the launch's budget decides. The same holds for a loop that polls a flag or `is_completed()`, which may
-end after some time, and for `accept`, because any process may connect: a RankTimeout then names their lines.
+stopped, or waits for one of its child processes can continue. In this case there is no diagnosis, however
+long it takes, and the launch's budget decides. The same holds for a loop that polls a flag or
+`is_completed()`, which may end after some time, and for `accept`, because any process may connect. If the
+budget runs out, a RankTimeout names their lines.
 """
 
 from __future__ import annotations
@@ -44,48 +45,48 @@ from helpers.trace.waits import can_complete
 LOOK_INTERVAL_S = 0.1
 # The pause before the next look while no rank seems able to continue.
 SHORT_INTERVAL_S = 0.02
-# How long nothing must have moved if the records do not prove a deadlock, for example because a rank
-# polls a store, both ends of a transfer were recorded, or nothing is recorded.
+# Time without any progress that counts as a deadlock if the records do not prove one, for example because
+# a rank polls a store, both ends of a transfer were recorded, or nothing is recorded.
 MIN_STILL_S = 0.6
 # The same if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
 MIN_STILL_HIDDEN_S = 5.0
-# How often each thread of `_POLLING_THREADS` must have checked its connections in that time. gloo's thread
-# does so every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy for that,
-# a deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
+# Number of checks that each thread of `_POLLING_THREADS` must have made in that time. gloo's thread checks
+# its connections every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy
+# for that, a deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
 _MIN_LOOKS = 10
-# How long to read messages from ranks before checking again whether all hosts have answered.
+# Time for reading messages from ranks before checking again whether all hosts have answered.
 _POLL_INTERVAL_S = 0.005
-# How long a rank has to report where it is. If a call in C++ prevents the report, the rank is judged
-# without it.
+# Time within which a rank must report its position. If a call in C++ prevents the report, the rank is
+# judged without it.
 _ANSWER_TIMEOUT_S = 1.0
 
 # Threads that check again and again whether a message has arrived.
 _POLLING_THREADS = frozenset({GLOO_LOOP, RPC_LOOP})
-# Prefixes of the names of torch's own threads. They wait for data from other ranks.
+# Prefixes of the names of torch's threads, which wait for data from other ranks.
 _TORCH_THREADS = ("gloo_", "pt_", "TP_")
-# Such threads check their GPUs now and then, as long as the process lives.
+# Threads that check their GPUs now and then, as long as the process lives.
 _GPU_THREADS = ("pt_nccl", "cuda")
 _TORCH_WAIT_CALLS = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _SLEEP_CALLS = frozenset({"nanosleep", "clock_nanosleep"})
 # A wait in a rendezvous that ends sooner may be a look-up of a machine's name, which a slow DNS will still
 # answer: the C library asks each server for up to 30 s.
 _DNS_TIMEOUT_S = 60.0
-# In how many consecutive looks a main thread that polls may be found making its request instead of
+# Maximum number of consecutive looks that find a polling main thread making its request instead of
 # sleeping.
 _MAX_SKIPPED = 5
 _STORE_THREAD = "pt_tcpstore"
 _NOT_STARTED = "not started yet, because the modules that it needs are still being imported"
-# In how many looks to find a main thread asleep that tries again and again to lock a file.
+# Number of attempts to find a main thread asleep if it repeatedly tries to lock a file.
 _SLEEP_LOOKS = 5
 
 
 @dataclass(frozen=True)
 class _ThreadActivity:
-    """What one look has seen: how often each thread had given up the processor.
+    """The threads' activity at one look: how often each thread had given up the processor.
 
     switch_counts: for the threads that must not have run since the first look. polling_counts: for
-    `_POLLING_THREADS` and for main threads that poll a store, which must have run since the first look, and
-    must still do the same.
+    `_POLLING_THREADS` and for main threads polling a store, which must have run since the first look, and
+    must still be doing the same.
     """
 
     time_s: float
@@ -98,21 +99,20 @@ class _ThreadActivity:
 class DeadlockDetector:
     """Looks at a world repeatedly, and diagnoses a deadlock.
 
-    budget_s: how long the world may take. A wait of torch with a later deadline counts as endless.
+    budget_s: the world's budget. A wait of torch with a later deadline counts as endless.
     """
 
     world: World
     budget_s: float
-    # After how many seconds to look again.
+    # Seconds until the next look.
     next_look_s: float = LOOK_INTERVAL_S
     _first_activity: _ThreadActivity | None = None
-    # How many looks have found gloo's threads busy, and what was in the connections' queues at the last
-    # one.
+    # Number of looks that have found gloo's threads busy, and the connections' queues at the last of them.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     _asked_at: float | None = None
     _pause_count: int = 0
     _skipped_count: int = 0
-    # What the system shows in the current look.
+    # The state of the ranks' processes at the current look.
     _snapshot: WorldSnapshot = LocalSnapshot({}, 0)
 
     def diagnose_now(self, now: float) -> Diagnosis | None:
@@ -122,7 +122,7 @@ class DeadlockDetector:
         if sys.platform != "linux" or not running or not all(member.pid for member in running):
             return None
         pids = {member.rank: member.pid for member in self.world.members}
-        # While other hosts answer, read what their ranks send, because it may come before the answer.
+        # While other hosts answer, read their ranks' messages, which may arrive before the answer.
         self._snapshot = self.world.connection.inspect_ranks(
             self.world.launch,
             pids,
@@ -175,7 +175,7 @@ class DeadlockDetector:
     def _is_reading_store_file(
         self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
-        """Return whether a rank that polls a file for a key is reading it, and this look shows nothing.
+        """Return whether a rank polling a file for a key is just reading it, so that this look shows nothing.
 
         The number of such looks is limited, because a rank that has found its key continues with
         something else.
@@ -215,7 +215,7 @@ class DeadlockDetector:
         threads: Mapping[int, Sequence[Thread]],
         activity: _ThreadActivity,
     ) -> Diagnosis | None:
-        """Return the diagnosis of a world of which no thread has run between two looks, if it is certain."""
+        """Return the diagnosis of a world without a running thread between two looks, if it is certain."""
         assert self._first_activity is not None
         still_s = activity.time_s - self._first_activity.time_s
         all_threads = [thread for rank_threads in threads.values() for thread in rank_threads]
@@ -226,8 +226,8 @@ class DeadlockDetector:
             >= _MIN_LOOKS
             for thread in activity.polling_counts
         )
-        # Gloo's thread works on a message, or it loops without moving a byte because a Work without a
-        # reference has taken its transfer along.
+        # Gloo's thread works on a message, or it loops without moving a byte because a transfer was
+        # destroyed together with its unreferenced Work.
         moves_nothing = self._queues[0] >= _MIN_LOOKS
         are_asleep = all(
             thread.state == "S" or thread.name in _POLLING_THREADS - {GLOO_LOOP}
@@ -243,7 +243,7 @@ class DeadlockDetector:
         if not is_still_long_enough and can_complete(states, trace):
             return None
         # The ranks' reports are older than the last look, so ask again: has a rank answered or continued
-        # since?
+        # since then?
         reports = [_stable_report(member) for member in running]
         self.world.ask_status_and_wait(_ANSWER_TIMEOUT_S)
         self.world.read_logs()
@@ -280,10 +280,10 @@ class DeadlockDetector:
         return looks > 0 and before != current
 
     def _is_sending_request(self, activity: _ThreadActivity) -> bool:
-        """Return whether a main thread that polled makes its next request.
+        """Return whether a polling main thread is making its next request.
 
-        If it stays in the request, it is blocked. A thread that was asleep between two attempts to connect,
-        and is connected now, looks the same.
+        If it stays in the request, it is blocked. A thread looks the same if it slept between two attempts to
+        connect and has connected now.
         """
         has_left_sleep = (
             self._first_activity is not None
@@ -315,7 +315,7 @@ class DeadlockDetector:
         )
 
     def _helps_no_rank(self, member: Member, thread: Thread) -> bool:
-        """Return whether a thread may run without helping any rank: it listens to us, polls, or is idle."""
+        """Return whether a thread helps no rank even if it runs: it listens to us, polls, or is idle."""
         if thread.id == member.pid:
             is_polling = thread.call in _SLEEP_CALLS or thread.ends_in_s > _DNS_TIMEOUT_S
             return bool(member.status.meets) and is_polling and self.budget_s <= SHORT_TIMEOUT_S
@@ -323,7 +323,7 @@ class DeadlockDetector:
         return is_listening or thread.name.startswith((_STORE_THREAD, *_GPU_THREADS))
 
     def _is_idle(self, member: Member, thread: Thread) -> bool:
-        """Return whether no rank can be waiting for a thread, by its rank's own report."""
+        """Return whether, according to its rank's report, no rank can be waiting for a thread."""
         if thread.inner in member.status.idle:
             return True
         # If a rank waits for something else, such as a file lock, any thread may end that wait.
@@ -342,7 +342,7 @@ class DeadlockDetector:
         )
 
     def _is_proven(self, running: list[Member]) -> bool:
-        """Return whether the records show for each rank what it waits for."""
+        """Return whether the records show the cause of each rank's wait."""
         collector, logs = self.world.collector, self.world.logs
         if collector.dropped or any(logs.lost_count(member.rank) for member in running):
             return False  # A missing record may be the call that answers.
@@ -351,7 +351,7 @@ class DeadlockDetector:
         )
 
     def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
-        """Return whether a rank is in a rendezvous to which not all needed ranks can come."""
+        """Return whether a rank is in a rendezvous that some of the needed ranks cannot join."""
         present = {other.rank for other in running if other.status.meets == member.status.meets}
         needed = member.status.needs or range(self.world.options.world_size)
         return bool(member.status.meets) and not present.issuperset(needed)
@@ -367,7 +367,7 @@ class DeadlockDetector:
         return all(self._is_waiting(member, thread) for thread in threads)
 
     def _is_store_serving(self) -> bool:
-        """Return whether a rank that has returned is about to answer ranks that ask its store.
+        """Return whether a finished rank's store still has to answer requests of other ranks.
 
         Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
         released the last one. On a busy machine it may return long before that.
@@ -380,7 +380,7 @@ class DeadlockDetector:
         )
 
     def _waits_for_outside_store(self, running: list[Member]) -> bool:
-        """Return whether a rank waits for a key in a store outside this world, which others may set."""
+        """Return whether a rank waits for a key in an outside store, which other programs may set."""
         ports = {
             member.status.keys.port
             for member in running
@@ -405,12 +405,12 @@ class DeadlockDetector:
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
         if thread.name in _POLLING_THREADS or self._helps_no_rank(member, thread):
             return True
-        if thread.call == "?":  # The call is hidden, so rely on the rank's own report.
+        if thread.call == "?":  # The call is hidden, so rely on the rank's report.
             return not is_main or self._in_torch(member)
         # It cannot end before the launch itself ends.
         lasts_until_end = thread.ends_in_s > self.budget_s * MAX_BUDGET_FACTOR
         if thread.call == "futex" and thread.private and lasts_until_end:
-            return True  # It waits for a different thread of its own process.
+            return True  # It waits for a different thread of the same process.
         if thread.call == "flock":
             return bool(self._lock_holders(member))
         if thread.call == "read" and thread.private:
@@ -425,13 +425,13 @@ class DeadlockDetector:
             or thread.ends_in_s <= self.budget_s
         ):
             return False
-        # A main thread in torch's code may wait for its own child process, such as a data loader's worker.
+        # A main thread in torch's code may wait for a child process, such as a data loader's worker.
         return thread.private or not is_main or not self._rank_snapshot(member).has_children
 
     def _lock_holders(self, member: Member) -> tuple[int, ...]:
-        """Return the ranks that hold the file locks that a rank waits for.
+        """Return the holders of the file locks that a rank waits for.
 
-        Return none if a different program may release the lock, or a child process, which shares the
+        Return no rank if a different program may release the lock, or a child process, which shares the
         open file of the rank that forked it.
         """
         pids = {other.pid: other for other in self.world.members if not other.is_done}
@@ -443,9 +443,9 @@ class DeadlockDetector:
         return tuple(sorted(pids[pid].rank for pid in holders))
 
     def polled_lockers(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks that hold a lock on a file for which a rank seems to sleep and try again.
+        """Return the holders of a file lock that a rank seems to poll, sleeping between its attempts.
 
-        A sleep of a library has a duration, while Python's own ends at a point in time.
+        A library's sleep has a duration, while `time.sleep` ends at a point in time.
         """
         member, snapshot = self.world.members[rank], self._snapshot.ranks.get(rank)
         if member.is_done or self.world.hosts or snapshot is None or member.status.inside:
@@ -457,13 +457,13 @@ class DeadlockDetector:
         return tuple(sorted(ranks[pid] for pid in holders & ranks.keys()))
 
     def _in_torch(self, member: Member) -> bool:
-        """Return whether the main thread is in torch's code, by its report or, without one, its record."""
+        """Return whether the main thread is in torch's code, judged by its report or else by its record."""
         if member.answer_count >= member.ask_count:
             return bool(member.status.inside)
         return self.world.collector.blocking_call(member.rank) is not None
 
     def states(self) -> list[RankState]:
-        """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
+        """Return the known state of each rank, for the diagnosis or for the reader of a live view."""
         return [self._rank_state(member, member.status) for member in self.world.members]
 
     def _rank_state(self, member: Member, report: Status) -> RankState:
@@ -493,7 +493,7 @@ class DeadlockDetector:
 
 
 def _is_main_asleep(pid: int) -> bool:
-    """Return whether the main thread is in a sleep of a library; wait a moment if it is not."""
+    """Return whether the main thread is in a library's sleep. Before returning False, pause briefly."""
     is_asleep = any(t.id == pid and t.call in _SLEEP_CALLS for t in read_threads(pid))
     if not is_asleep:
         time.sleep(SHORT_INTERVAL_S)
@@ -501,7 +501,7 @@ def _is_main_asleep(pid: int) -> bool:
 
 
 def current_waits(detector: DeadlockDetector) -> Diagnosis:
-    """Describe what each rank is doing now, deadlocked or not."""
+    """Describe each rank's current activity, deadlocked or not."""
     # The answers may arrive too late for this call; the next one then uses them.
     detector.world.ask_status()
     detector.world.poll(0.0)
@@ -515,7 +515,7 @@ def current_waits(detector: DeadlockDetector) -> Diagnosis:
 
 
 def explain_timeout(detector: DeadlockDetector) -> Diagnosis | None:
-    """Return the reason why more time would not have helped these ranks, if there is one."""
+    """Return the reason why more time would not have helped these ranks, if any."""
     states = [
         replace(state, lockers=detector.polled_lockers(state.rank)) if not state.lockers else state
         for state in detector.states()
@@ -537,7 +537,7 @@ def _stable_report(member: Member) -> tuple[object, ...]:
 
 
 def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
-    """Return whether a record arrived, or a thread ran, began or ended, between two looks."""
+    """Return whether a record has arrived, or a thread has run, begun or ended, between two looks."""
     is_same = (
         later.change_count == earlier.change_count
         and later.switch_counts == earlier.switch_counts

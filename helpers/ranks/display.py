@@ -1,7 +1,7 @@
 """Show a launch in the notebook: a live view while it runs, and its output when it is done.
 
-A Run that is the last value of a cell draws itself. A Run that is not (`run = launch(f)`) would hide
-what its ranks printed, so it is drawn at the end of the cell if it has output.
+A Run that is the last value of a cell draws itself. Otherwise (`run = launch(f)`) its ranks' output would
+stay hidden, so a Run with output is drawn at the end of the cell.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class NoDisplay:
     records_values = False
 
     def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
-        """Show what the ranks do `seconds` after the launch began."""
+        """Show the ranks' state, `seconds` after the beginning of the launch."""
 
     def show_stopped(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
-        """Show what the ranks had printed, and where each was, when the reader pressed Stop."""
+        """Show each rank's output and position at the moment when the reader pressed Stop."""
 
     def show_failed(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
@@ -50,7 +50,7 @@ class NoDisplay:
 
 
 class Display(NoDisplay):
-    """Shows a launch below the notebook cell that made it."""
+    """Shows a launch below its notebook cell."""
 
     _checked = ""
 
@@ -109,15 +109,15 @@ class Display(NoDisplay):
         if _cell_state.is_running:
             _show_at_cell_end(shell, run)
         else:
-            # A widget's callback or a thread made the run, so the end of the next cell would be the
-            # wrong place.
+            # The run comes from a widget's callback or a thread, so the end of the next cell would be
+            # the wrong place.
             from IPython.display import display
 
             display(run)
 
 
 class CheckDisplay(Display):
-    """Shows the ranks of a check that takes long, one launch after the other. The check calls `clear`."""
+    """Shows the ranks of a slow check, one launch after the other. The check calls `clear`."""
 
     def __init__(self, exercise: str) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ def track_cells(shell: Any) -> None:
 
 
 def _show_at_cell_end(shell: Any, run: Run) -> None:
-    """Draw a run when its cell has ended, unless the run is the cell's own value."""
+    """Draw a run when its cell has ended, unless the run is the cell's value."""
 
     def show(result: Any) -> None:
         from IPython.display import display

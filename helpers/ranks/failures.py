@@ -1,12 +1,12 @@
 """One error type for each way in which a launch can fail.
 
-| error        | what happened                                    | attributes, in addition to .run    |
+| error        | cause                                            | attributes, in addition to .run    |
 |--------------|--------------------------------------------------|------------------------------------|
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
-| RankDied     | a rank's process ended without an exception      | rank, signal name or exit code     |
+| RankDied     | a rank's process exited without an exception     | rank, signal name or exit code     |
 | Deadlock     | every rank is blocked                            | diagnosis: who waits for whom      |
 | HostLost     | a host that ran some of the ranks was lost       | host, ranks, waits of the others   |
-| RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
+| RankTimeout  | the launch's budget was used up                  | waits: each rank's activity        |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
 
@@ -40,7 +40,7 @@ class CannotSend(LaunchError):
 
 
 class Stopped(KeyboardInterrupt):
-    """The reader pressed Stop (or Ctrl-C); all ranks were ended."""
+    """The reader pressed Stop (or Ctrl-C), and all ranks were terminated."""
 
     def __init__(self, world_size: int) -> None:
         count = {1: "the rank was", 2: "both ranks were"}
@@ -55,14 +55,14 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class RankError:
-    """An exception as a rank reported it: only text and places, never the exception object.
+    """A rank's report of an exception: only text and places, never the exception object.
 
     Attributes:
-        frames: The learner's own lines, outermost first.
-        when_ns: Orders failures in time.
+        frames: The learner's lines, outermost first.
+        when_ns: The time of the exception, for ordering failures.
         missing: The name that a NameError did not find.
-        inside: The line of an installed package that raised, if one did.
-        joins: The call of init_process_group that raised, if one did.
+        inside: The raising line of an installed package, if any.
+        joins: The raising call of init_process_group, if any.
     """
 
     rank: int
@@ -121,7 +121,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
         explanation: str = "",
     ) -> None:
-        """Make the error. explanation: the cause, if the ranks' records show it, and what to do."""
+        """Make the error. explanation: the cause, if the ranks' records show it, and advice."""
         text = f"raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
@@ -149,7 +149,7 @@ class RankFailed(RankFailure):
 
 
 class RankDied(RankFailure):
-    """A rank's process ended without an exception, by `signal` ("SIGSEGV", ... or "") or with `exitcode`."""
+    """A rank's process exited without an exception: by `signal` ("SIGSEGV", ... or "") or with `exitcode`."""
 
     def __init__(
         self, rank: int, signal: str, exitcode: int, advice: str, hosts: Sequence[str] = ()
@@ -166,7 +166,7 @@ class RankDied(RankFailure):
 
 
 class HostLost(RankFailure):
-    """A host was lost with its ranks. `waits` describes what the ranks on other hosts were doing."""
+    """A host was lost with its ranks. `waits` describes the activity of the ranks on other hosts."""
 
     def __init__(
         self, host: str, ranks: Sequence[int], why: str, waits: Sequence[Wait], hosts: Sequence[str]
@@ -180,12 +180,12 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
-# Up to 8 ranks get a line each. If there are more, ranks that do the same share a line.
+# Up to 8 ranks get a line each. If there are more, ranks with the same wait share a line.
 _MAX_SINGLE_LINES, _MAX_SHARED_LINES = 8, 16
 
 
 class Deadlock(RankFailure):
-    """Every rank is blocked. `diagnosis` describes who waits for whom, in which call, at which line."""
+    """Every rank is blocked. `diagnosis` describes the ranks' waits, with their calls and lines."""
 
     def __init__(self, diagnosis: Diagnosis, hosts: Sequence[str] = ()) -> None:
         lines = [diagnosis.summary]
@@ -205,20 +205,23 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
-# Quote the clock's time only if it is much longer, because stored outputs must not depend on the machine.
+# Quote the clock's time only if it exceeds the budget by this much, because stored outputs must not depend
+# on the machine.
 _MIN_EXTRA_S = 10.0
-# The beginning of the message if the time was up.
+# The beginning of the message of a timeout.
 TIMED_OUT_AFTER = "timed out after"
 
 
 class RankTimeout(RankFailure):
-    """The launch's whole budget was used up. `waits` describes what each rank was doing then.
+    """The launch's whole budget was used up. `waits` describes each rank's activity at that moment.
 
     Attributes:
-        by_the_clock: The machine was so busy that the ranks were ended before they got their whole budget.
-        was_computing: The ranks used a processor for the whole budget, so no other program slowed them down.
-        elapsed_s: The time by the clock, which on a busy machine is longer than the time that the ranks got.
-        diagnosis: The reason why more time would not have helped, if it is known.
+        by_the_clock: Whether the machine was so busy that the ranks were terminated before they had used
+            their whole budget.
+        was_computing: Whether the ranks used a processor for the whole budget, so no other program slowed
+            them down.
+        elapsed_s: The time by the clock, which on a busy machine is longer than the charged time.
+        diagnosis: The reason why more time would not have helped, if known.
     """
 
     def __init__(
@@ -254,7 +257,7 @@ class RankTimeout(RankFailure):
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
-    """Describe how long unfinished work ran: its budget, and the clock's time if it is much longer."""
+    """Describe the time of unfinished work: its budget, and the clock's time if that is much longer."""
     if elapsed_s - budget_s < _MIN_EXTRA_S:
         return f"{TIMED_OUT_AFTER} {budget_s:g} s"
     granted = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
@@ -268,7 +271,7 @@ def _wait_lines(
 ) -> list[str]:
     """Return one line per rank, guilty ranks first.
 
-    If there are many ranks, those that do the same share a line.
+    If there are many ranks, ranks with the same wait share a line.
     """
     if hosts or len(waits) <= _MAX_SINGLE_LINES:
         return [f"  {name_rank(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
@@ -301,7 +304,7 @@ def name_rank(rank: int, hosts: Sequence[str]) -> str:
 
 
 def describe_wait(wait: Wait) -> str:
-    """Describe in one line what a rank is doing: its call, the peer, the line, the ranks it waits for."""
+    """Describe a rank's wait in one line: its call, the peer, the line, and the ranks it waits for."""
     event = wait.event
     if event is None:
         return wait.state

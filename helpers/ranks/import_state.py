@@ -1,9 +1,9 @@
-"""Compare what a program's imports of torch would see with what the rank server's imports saw.
+"""Compare the surroundings of a program's imports of torch with those of the rank server's imports.
 
 A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under
-torchrun each process does its own imports. While it imports, a module reads the environment of that
+torchrun each process imports them itself. When imported, a module reads the environment of that
 process, and may copy a name that the program has replaced in a different module. If this makes a
-difference to a program, the program gets its own rank server (`launcher.connect_with_state`).
+difference to a program, the program gets a separate rank server (`launcher.connect_with_state`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARIABLES_READ_LATER_PATTERN = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
 )
-# Look through this many bytes. Beyond them there are tensors, not names.
+# Number of bytes to search. Beyond them there are tensors, not names.
 _MAX_SCANNED_BYTES = 1 << 20
 _REPLACING_OPS = {"STORE_ATTR", "DELETE_ATTR"}
 _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
@@ -33,10 +33,10 @@ _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
 
 @dataclass(frozen=True)
 class ImportState:
-    """What the imports of a program's ranks see.
+    """The surroundings of the imports of a program's ranks.
 
-    variables: the environment variables that modules of torch read when they are imported. in_ranks: the
-    program changes something before it imports, so the server must not import in its place.
+    variables: the environment variables that modules of torch read when they are imported. in_ranks: whether
+    the program changes something before it imports, so that the server must not import in its place.
     """
 
     variables: tuple[tuple[str, str], ...]
@@ -46,12 +46,12 @@ class ImportState:
 def import_state(
     code: types.CodeType | None, text: bytes, envs: Sequence[Mapping[str, str]] = ()
 ) -> ImportState:
-    """Return what the ranks of a program need to see when they import.
+    """Return the import state that a program's ranks need.
 
     Args:
-        code: The function that ranks call, or the cell that they run.
+        code: The function called by ranks, or the cell that they run.
         text: Its source, or its pickled form.
-        envs: The environment variables that are set for each rank.
+        envs: The environment variables set for each rank.
     """
     variables = {**os.environ, **_common_variables(envs)}
     names = (
@@ -63,14 +63,14 @@ def import_state(
 
 
 def current_import_state() -> ImportState:
-    """Return what the imports of a rank server would see if it started now."""
+    """Return the import state of a rank server that would start now."""
     return ImportState(_variables_read_at_import(os.environ))
 
 
 def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the variables that modules read on import but that do not have one value for all ranks.
+    """Return the variables that modules read on import but whose values differ between ranks.
 
-    They are set only after the import, because all ranks share one rank server.
+    They are only set after the import, because all ranks share one rank server.
     """
     common, all_names = _common_variables(envs), {name for env in envs for name in env}
     return sorted(

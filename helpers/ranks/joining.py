@@ -1,4 +1,4 @@
-"""Read, in a rank, with which numbers it calls init_process_group, and where the ranks meet."""
+"""Read, in a rank, the arguments of its call of init_process_group: its numbers and the place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def current_join_call(frame: FrameType | None) -> JoinCall | None:
 
 
 def failed_join_call(trace: TracebackType | None) -> JoinCall | None:
-    """Return the call of init_process_group that has raised, from the exception's traceback."""
+    """Return the raising call of init_process_group, from the exception's traceback."""
     while trace is not None:
         if _is_join(trace.tb_frame):
             return _read_call(trace.tb_frame.f_locals)

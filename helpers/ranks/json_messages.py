@@ -22,7 +22,7 @@ class Messages:
 
     Args:
         sock: The socket.
-        max_fds: How many descriptors to accept at once. They are kept in `fds`.
+        max_fds: Maximum number of descriptors to accept at once. They are kept in `fds`.
     """
 
     def __init__(self, sock: socket.socket, max_fds: int = 0) -> None:
@@ -55,7 +55,7 @@ class Messages:
         """Return the messages that have arrived.
 
         Args:
-            wait_s: How long to wait for the first data, in seconds; None waits without a limit.
+            wait_s: Maximum wait for the first data, in seconds; None waits without a limit.
 
         Raises:
             EOFError: The other end, or this one, has closed.
@@ -70,7 +70,7 @@ class Messages:
         try:
             data = self._read()
         except ConnectionError:
-            # A reset means that the other end closed without reading all that we sent.
+            # A reset means that the other end closed without reading all our data.
             data = b""
         if not data:
             raise EOFError("the other end has disconnected")

@@ -2,7 +2,7 @@
 
 launch(...) -> Options -> World -> Task -> rank
 
-A `Task` may be pickled, because it goes from the launcher to processes that only exist to run it. Data
+A `Task` may be pickled, because it is sent from the launcher to processes that only exist to run it. Data
 from ranks is never unpickled.
 """
 
@@ -19,7 +19,7 @@ from helpers.ranks.failures import LaunchError
 from helpers.trace.events import Place
 
 MAX_WORLD_SIZE = 256
-# The backend if there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU.
+# The backend if there is a GPU for each rank: NCCL for tensors on GPUs, gloo for tensors on the CPU.
 GPU_BACKEND = "cpu:gloo,cuda:nccl"
 
 Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
@@ -27,20 +27,22 @@ Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
 
 @dataclass(frozen=True)
 class Options:
-    """How the ranks of a world are set up and followed. The first fields are described in `launch`.
+    """Options for setting up and following the ranks of a world. `launch` describes the first fields.
 
     Attributes:
-        record_values: Records also contain values of the calls' tensors, for a reader who steps through
-            the run.
-        keep_others_running: A rank that fails or dies does not end the others. A rank whose function has
-            returned exits at once, as under torchrun.
-        imagined: 0, or the size of an imagined world of which each process is one rank.
-        exit_returns: A rank whose process exits with code 0 has returned, as a script under torchrun has.
+        record_values: Whether records also contain values of the calls' tensors, for a reader who steps
+            through the run.
+        keep_others_running: Whether the other ranks continue if a rank fails or dies. A rank whose function
+            has returned exits at once, as under torchrun.
+        imagined: 0, or the size of an imagined world in which each process is one rank.
+        exit_returns: Whether a rank whose process exits with code 0 counts as returned, like a script under
+            torchrun.
         horizon_s: A wait of torch that ends much later than this counts as endless, if `timeout` is longer.
-        keeps_last_calls: Of a run with very many calls, the trace has the last ones instead of the first.
-        own_temp: Files of ranks in the temp directory are removed when the ranks end, so that each case
-            of a check starts with the same files. Under `launch` they are kept, as under torchrun,
-            because one cell may save a file that another loads.
+        keeps_last_calls: Whether the trace of a run with very many calls has the last calls instead of the
+            first.
+        own_temp: Whether the ranks' files in the temp directory are removed when the ranks end, so that
+            each case of a check starts with the same files. Under `launch` they are kept, as under
+            torchrun, because one cell may save a file that another loads.
     """
 
     world_size: int = 2
@@ -59,14 +61,14 @@ class Options:
 
     @property
     def envs(self) -> tuple[Mapping[str, str], ...]:
-        """The environment variables for each rank, once these options are `resolve`."""
+        """The environment variables for each rank, after `resolve`."""
         return self.env if isinstance(self.env, tuple) else ()
 
     def resolve(self, gpus: int | None = None) -> Options:
         """Return these options with a definite backend and one environment for each rank.
 
         Args:
-            gpus: How many ranks can have a GPU each. By default the GPUs of this machine are counted.
+            gpus: Number of ranks that can each have a GPU. By default the GPUs of this machine are counted.
 
         Raises:
             LaunchError: An option has an impossible value.
@@ -91,7 +93,7 @@ class Options:
 
 
 def check_world_size(world_size: Any) -> int:
-    """Return the number of ranks if it is usable. Otherwise raise LaunchError with what to write."""
+    """Return the number of ranks if it is usable. Otherwise raise LaunchError with a correction."""
     if isinstance(world_size, bool) or not isinstance(world_size, int):
         advice = f" Write {world_size}." if str(world_size).isdigit() else ""
         raise LaunchError(
@@ -114,14 +116,14 @@ def check_timeout(timeout: Any) -> float:
 
 
 def has_gpu_driver() -> bool:
-    """Return whether there may be NVIDIA GPUs, without asking a driver: a fork would inherit its state."""
+    """Return whether there may be NVIDIA GPUs, without asking a driver, whose state a fork would inherit."""
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
 def count_gpus() -> int:
-    """Return how many NVIDIA GPUs this machine has. Must not be called in a rank server."""
+    """Return the number of NVIDIA GPUs of this machine. Must not be called in a rank server."""
     if not has_gpu_driver():
-        return 0  # without an import of torch
+        return 0  # without importing torch
     import torch
 
     return torch.cuda.device_count()  # Does not start CUDA, which would make later forks unsafe.
@@ -129,11 +131,11 @@ def count_gpus() -> int:
 
 @dataclass(frozen=True)
 class Caller:
-    """What the launching process does for its ranks.
+    """Functions of the launching process that serve its ranks.
 
     Attributes:
-        place_of: Returns a line's place for readers, from the file, line and function that a rank reports.
-        reply: Answers what ranks ask by `ask_launcher`, in plain JSON. If it raises, the asking rank fails.
+        place_of: Returns a line's place for readers, from the file, line and function reported by a rank.
+        reply: Answers ranks' questions (`ask_launcher`), in plain JSON. If it raises, the asking rank fails.
         show_output: Receives the number of a rank and the bytes that it has just printed.
     """
 
@@ -144,7 +146,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a rank receives with its first task: its number, its options, and where it runs.
+    """Data that a rank receives with its first task: its number, its options, and its surroundings.
 
     Attributes:
         env: Variables to set.
@@ -152,7 +154,7 @@ class Identity:
         folder: The launch's folder.
         temp: The folder for temporary files; "" for the launcher's.
         most_result: The limit for a returned value, in bytes.
-        store: Host and port of the TCPStore at which its group meets; "" for a file in `folder`.
+        store: Host and port of the TCPStore where its group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -169,13 +171,14 @@ class Identity:
 
 @dataclass(frozen=True)
 class Task:
-    """What ranks must do: call the function in their payload, or run a cell's `source`.
+    """A task for ranks: call the function in their payload, or run a cell's `source`.
 
     Attributes:
-        shared: How many bytes of the payload are the same for all ranks.
-        has_settings: The payload begins with what cells have set for their process.
-        cells: The cells from which code is sent, by file, so that a rank can show its lines.
-        rewind_logs: The launcher has read all records, so the rank writes its log from the start.
+        shared: Number of bytes of the payload that are the same for all ranks.
+        has_settings: Whether the payload begins with the settings that cells have made for their process.
+        cells: The cells whose code is sent, by file, so that a rank can show its lines.
+        rewind_logs: Whether the launcher has read all records, so that the rank writes its log from the
+            start.
     """
 
     shared: int = 0

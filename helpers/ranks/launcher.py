@@ -1,4 +1,4 @@
-"""launch(): run a function on real ranks, watch them, and return what happened.
+"""launch(): run a function on real ranks, watch them, and return the result.
 
 fn, args --payload--> World.start --> World.send_task --> monitor_world --> Run
                                                           |    |
@@ -63,29 +63,29 @@ def launch(
 
     Args:
         fn: The function to run.
-        world_size: How many ranks to start.
+        world_size: Number of ranks to start.
         args: Arguments that are the same on every rank.
-        per_rank: For each rank, a sequence with its own arguments.
+        per_rank: For each rank, a sequence of further arguments for this rank.
         env: Environment variables, one mapping for all ranks or one for each. They are set before the
             group is joined.
         timeout: The time that the whole launch may take, in seconds.
         backend: "gloo", "nccl", or "auto". If there are at least `world_size` GPUs, "auto" uses NCCL for
-            tensors on GPUs and gloo for those on the CPU. Otherwise it uses gloo.
+            tensors on GPUs and gloo for tensors on the CPU. Otherwise it uses gloo.
         init: If False, ranks do not join a group but find the environment that torchrun sets, so that
             `init_process_group("gloo")` works as in a script.
         on_failure: "raise"; "return", which returns a Run with its `failure`; or "go on", which does the
             same but lets the other ranks continue after a rank fails or dies.
-        trace: If False, no calls are recorded, so deadlocks are not explained. Use it to measure latencies
-            of microseconds.
+        trace: If False, no calls are recorded, so deadlocks are not explained. Use it for measuring
+            latencies of microseconds.
 
     Returns:
         The values, output and trace of all ranks. The notebook shortens long lines of output:
         `print(run.output[rank])` shows them whole.
 
     Raises:
-        LaunchError: Nothing could be started. CannotSend is the case of a function that cannot be pickled.
+        LaunchError: Nothing could be started. If the function cannot be pickled, it is a CannotSend.
         RankFailure: A rank did not succeed: RankFailed, RankDied, HostLost, Deadlock or RankTimeout. Its
-            `.run` holds what was seen.
+            `.run` holds the values, output and trace up to the failure.
     """
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
@@ -130,11 +130,11 @@ def run_on_ranks(
     caller: Caller | None = None,
     connection: Servers | None = None,
 ) -> Run:
-    """Do what `launch` does for checks and graders, but always return the Run.
+    """Launch ranks like `launch`, for checks and graders, but always return the Run.
 
     Args:
         settings: The settings of this process, which the ranks take over.
-        connection: The rank server to use; by default this process's own.
+        connection: The rank server to use; by default that of this process.
     """
     began = time.monotonic()
     size = check_world_size(options.world_size)
@@ -155,7 +155,7 @@ def run_on_ranks(
                 world = World(server, options, caller or Caller())
                 failure = execute(world, payload.task(), payloads, options.timeout, display)
                 if connection is None or world.hosts:
-                    # ranks in a sandbox must not choose what a server imports
+                    # ranks in a sandbox must not choose a server's imports
                     preload_next_time(world, state)
         except LaunchError:
             if connection or attempt == 2 or not server.has_exited:
@@ -181,7 +181,7 @@ def _notes_on_late_variables(world: World, options: Options, state: ImportState)
 
 
 def preload_next_time(world: World, state: ImportState) -> None:
-    """Ask the server to import what these ranks imported, unless their program must import by itself."""
+    """Ask the server to import these ranks' modules, unless their program must import them itself."""
     if not state.in_ranks:
         with suppress(ServerExited):
             world.connection.request_imports(world.imported)
@@ -189,7 +189,7 @@ def preload_next_time(world: World, state: ImportState) -> None:
 
 @contextmanager
 def show_check(exercise: str) -> Iterator[None]:
-    """Show the ranks of the block's launches in the notebook while a check of an exercise takes long."""
+    """Show the ranks of the block's launches in the notebook if the check of an exercise is slow."""
     display = CheckDisplay(exercise)
     token = _check_display.set(display)
     try:
@@ -257,7 +257,7 @@ def execute(
 def make_run(
     world: World, failure: RankFailure | None, seconds: float, notes: tuple[str, ...]
 ) -> Run:
-    """Make a Run from a world that has ended, or whose ranks have all answered."""
+    """Return the Run of a world that has ended, or whose ranks have all answered."""
     world.read_logs()
     if failure is None:
         trace = world.collector.trace()
@@ -292,7 +292,7 @@ _LATE_VARIABLE_NOTE = (
     "torch reads it at import, before the ranks exist. On this machine, env= may set it if all ranks "
     "get the same value."
 )
-# Each holds its own copy of torch in memory.
+# Each holds another copy of torch in memory.
 _MAX_OTHER_SERVERS = 2
 
 
@@ -302,11 +302,11 @@ class _OwnServer:
 
     connection: Connection | None = None
     note: str = ""
-    # What its imports saw.
+    # The state of its imports.
     state: ImportState = ImportState(())
-    # Servers for programs whose imports must see something else, the newest last.
+    # Servers for programs whose imports need a different state, the newest last.
     other_servers: dict[ImportState, Connection] = field(default_factory=dict)
-    # Returns the servers that replace this process's own inside a `with hosts(...)` block.
+    # Returns the servers that replace this process's server inside a `with hosts(...)` block.
     active_hosts: Callable[[], Servers] | None = None
 
 
@@ -316,7 +316,7 @@ _check_display: ContextVar[CheckDisplay | None] = ContextVar("check_display", de
 
 @contextmanager
 def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
-    """Make `launch` and `%%ranks` use other servers than this process's own in the block.
+    """Make `launch` and `%%ranks` use other servers in the block, instead of this process's server.
 
     servers: called for each launch. It may raise LaunchError.
     """
@@ -329,7 +329,7 @@ def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
 
 @runtime_checkable
 class HostsContext(Protocol):
-    """Machines on which `launch` and `%%ranks` run inside a `with` block: see `helpers.hosts`."""
+    """Machines for `launch` and `%%ranks` inside a `with` block: see `helpers.hosts`."""
 
     def open(self) -> HostsContext: ...
 
@@ -360,7 +360,7 @@ def connect(site: Site | None = None) -> Connection:
 
 
 def connect_with_state(state: ImportState) -> Connection:
-    """Return a rank server whose imports of torch suit a program: usually the one of `connect`."""
+    """Return a rank server whose imports of torch suit a program: usually the result of `connect`."""
     connection = _running_or_none(_own_server.connection)
     if state == (current_import_state() if connection is None else _own_server.state):
         return connect()
@@ -385,7 +385,7 @@ def _close_other_servers(max_count: int) -> None:
 
 
 def _running_or_none(connection: Connection | None) -> Connection | None:
-    """Return a rank server if it runs. Otherwise clean up what is left of it and return None."""
+    """Return a rank server if it is running. Otherwise clean up its remains and return None."""
     if connection is None or not (connection.has_exited or not connection.alive()):
         return connection
     if connection.owner == os.getpid():
@@ -396,7 +396,7 @@ def _running_or_none(connection: Connection | None) -> Connection | None:
 
 
 def disconnect() -> None:
-    """End this process's rank servers, if there are any. The next launch starts a new one."""
+    """End this process's rank servers, if any. The next launch starts a new one."""
     for connection in filter(None, (_own_server.connection, *_own_server.other_servers.values())):
         connection.close()
     _own_server.connection = None
@@ -404,7 +404,7 @@ def disconnect() -> None:
 
 
 def start_in_background() -> None:
-    """Start the rank server in a kernel, where a learner will soon need it. Does not wait for it."""
+    """Start the rank server in a kernel, because a learner will soon need it. Does not wait for it."""
     try:
         check_launch_allowed()
     except LaunchError:
@@ -414,7 +414,7 @@ def start_in_background() -> None:
 
 
 def preload_for_cell(source: str) -> None:
-    """Ask the rank server to import what a cell is likely to need soon, unless the server is busy."""
+    """Ask the rank server to import modules that a cell is likely to need soon, unless it is busy."""
     connection = _own_server.connection
     if connection is not None and connection.alive() and connection.lock.acquire(blocking=False):
         try:
@@ -425,7 +425,7 @@ def preload_for_cell(source: str) -> None:
 
 
 def add_note(text: str) -> None:
-    """Add a note that the next Run shows."""
+    """Add a note to be shown by the next Run."""
     _own_server.note = text
 
 

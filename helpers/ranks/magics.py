@@ -66,10 +66,10 @@ class _CellOptions:
 
     Attributes:
         names: The variables to send.
-        fresh: Start new ranks.
-        trace: Record the calls.
-        where: The name of the hosts to run on. If it is "", those of `with hosts(...)` are used, or else this
-            machine.
+        fresh: Whether to start new ranks.
+        trace: Whether to record the calls.
+        where: The name of the hosts to run on. If it is "", the hosts of `with hosts(...)` are used, or else
+            this machine.
     """
 
     world_size: int = 2
@@ -96,13 +96,13 @@ _MAX_LOST_CELLS = 1000
 
 @dataclass
 class _LiveRanks:
-    """The ranks that live on between the cells of this kernel, if there are any.
+    """The ranks that live on between the cells of this kernel, if any.
 
     Attributes:
-        module_times: When each of the learner's modules had last changed, as of the moment when these ranks
-        could first import it.
+        module_times: For each of the learner's modules, the time of its last change before these ranks could
+            first import it.
         cells: The cells that have run on these ranks, in order.
-        lost_cells: The same for ranks that have ended.
+        lost_cells: The cells that ran on ranks that have ended, in order.
     """
 
     world: World | None = None
@@ -121,9 +121,9 @@ def ranks(line: str, cell: str) -> Run:
     `rank`, `world_size`, `torch` and `dist` are predefined. Names that a cell defines exist in the next
     `%%ranks` cell, but only on the ranks, not in the kernel. `--send f,x` first copies names of the kernel
     to every rank. New ranks are started for a different world size, after a failure, and with `--fresh`.
-    `--no-trace` also starts new ranks, which record no calls, to measure latencies of microseconds; without
-    a record, deadlocks are not explained. `--where machines` runs the cell on the hosts that
-    `machines = hosts(...)` names. Each rank returns the value of the cell's last expression.
+    `--no-trace` also starts new ranks, which record no calls. Use it for measuring latencies of
+    microseconds; without a record, deadlocks are not explained. `--where machines` runs the cell on the
+    hosts of `machines = hosts(...)`. Each rank returns the value of the cell's last expression.
     """
     options = _parse_line(line)
     with raise_as_stopped(options.world_size):
@@ -135,7 +135,7 @@ def _run_magic(options: _CellOptions, cell: str) -> Run:
     # Count lines as the editor does, which includes the line of the magic itself.
     source = "\n" * _lines_above(shell, cell) + shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
-    # Show a syntax error once, here, and not from every rank.
+    # Show a syntax error once, from here, instead of from every rank.
     try:
         code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
@@ -170,7 +170,7 @@ def _run_magic(options: _CellOptions, cell: str) -> Run:
 
 
 def _lines_above(shell: Any, cell: str) -> int:
-    """Return how many lines the learner typed above the first non-empty line of the cell's body."""
+    """Return the number of lines above the first non-empty line of the cell's body, as typed."""
     typed = getattr(shell.history_manager, "input_hist_raw", ("",))[-1].rstrip()
     body = cell.strip()  # IPython omits empty lines at the beginning.
     return typed[: len(typed) - len(body)].count("\n") if body and typed.endswith(body) else 0
@@ -179,7 +179,7 @@ def _lines_above(shell: Any, cell: str) -> int:
 def _syntax_error(error: SyntaxError, cell: str, source: str) -> LaunchError:
     """Return an error that locates a syntax error.
 
-    IPython's own would show the lines of the engine that compiled the cell.
+    IPython's error would show the lines of the engine that compiled the cell.
     """
     if error.msg == "'return' outside function":
         return LaunchError(
@@ -196,12 +196,12 @@ def _syntax_error(error: SyntaxError, cell: str, source: str) -> LaunchError:
     )
 
 
-# The methods to which IPython translates lines that begin with these characters.
+# IPython's methods, each with the first characters of the lines that are translated to it.
 _IPYTHON_METHODS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
 
 
 def _find_magic(source: str) -> str:
-    """Return the first line of a cell, as typed, that only IPython can run; "" if there is none."""
+    """Return, as typed, the first line of a cell that only IPython can run; "" if there is none."""
     for node in ast.walk(ast.parse(source)):
         if (
             isinstance(node, ast.Call)
@@ -231,7 +231,7 @@ def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[
             if not state.in_ranks:
                 connection.request_imports(find_imports(source.encode(), payload.shared))
             world, notes = _live_world(connection, cell_options)
-            if not world.members:  # Live ranks keep their settings, and what they have set since.
+            if not world.members:  # Live ranks keep their settings, including later changes.
                 settings = read_settings(*learner_cells())
                 payload = names_payload(names, settings)
                 notes = (*notes, *unsent_note(settings), *notes_for_new_ranks())
@@ -342,7 +342,7 @@ def end_live_world(reason: str) -> None:
         if not _live_ranks.world.ended:
             _live_ranks.world.end()
         _live_ranks.module_times = {}
-        _live_ranks.world = None  # This comes last, so that a Stop before it still finds the world.
+        _live_ranks.world = None  # The last step, so that a Stop before it still finds the world.
 
 
 def _parse_line(line: str) -> _CellOptions:

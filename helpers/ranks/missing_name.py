@@ -1,7 +1,7 @@
 """Explain a name that the ranks of `%%ranks` do not have: where it is defined, and how ranks get it.
 
-`magics` calls this when a cell has raised NameError. Ranks see neither the notebook's names nor those of
-ranks that have ended.
+`magics` calls this when a cell has raised NameError. Ranks see neither the notebook's names nor the names
+of earlier ranks that have ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def names_defined_by(code: types.CodeType) -> set[str]:
 
 
 def names_read_by(code: types.CodeType) -> set[str]:
-    """Return the names that a cell reads before it defines them, or that its functions may read."""
+    """Return the names that a cell reads before defining them, or that its functions may read."""
     read, defined = set[str](), set[str]()
     for step in dis.get_instructions(code):
         if step.opname in _DEFINING_OPS:
@@ -37,7 +37,7 @@ def names_read_by(code: types.CodeType) -> set[str]:
 
 @dataclass(frozen=True)
 class DefiningCell:
-    """A `%%ranks` cell. defined, read: the names that it defines, and those that it may read."""
+    """A `%%ranks` cell. defined: the names that it defines. read: the names that it may read."""
 
     name: str
     defined: frozenset[str]
@@ -45,15 +45,15 @@ class DefiningCell:
 
 
 def defining_cell(name: str, code: types.CodeType) -> DefiningCell:
-    """Return what a cell defines and reads. name: the reader's name for it."""
+    """Return a cell with its defined and read names. name: the reader's name for the cell."""
     return DefiningCell(name, frozenset(names_defined_by(code)), frozenset(names_read_by(code)))
 
 
 def cells_to_rerun(name: str, cells: Sequence[DefiningCell]) -> list[str]:
     """Return the cells that together define a name again, in the order in which they ran.
 
-    cells: those of ranks that have ended, in order. Each is followed by the cells above that define what it
-    reads, for example `y = 1` for `y += 1`.
+    cells: the cells of ranks that have ended, in order. For each needed cell, the earlier cells that define
+    its names are needed too, for example `y = 1` for `y += 1`.
     """
     needed: list[DefiningCell] = []
     wanted = {name}
@@ -67,7 +67,7 @@ def cells_to_rerun(name: str, cells: Sequence[DefiningCell]) -> list[str]:
 def advice_for_name(
     name: str, kernel: Mapping[str, Any], lost_cells: Sequence[DefiningCell], line: str
 ) -> str:
-    """Return how ranks can get a name; "" if neither the kernel nor earlier ranks had it.
+    """Return advice on getting a name onto the ranks; "" if neither the kernel nor earlier ranks had it.
 
     Args:
         name: The name that was not found.

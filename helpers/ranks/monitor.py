@@ -32,23 +32,23 @@ from helpers.trace.different_calls import explain_mismatch
 from helpers.trace.events import Event
 from helpers.trace.joins import find_join_problem
 
-# How long the other ranks may continue after a failure, to report their own errors.
+# Time that the other ranks have after a failure to report their errors.
 GRACE_PERIOD_S = 1.0
 # The same while rank 0 is in monitored_barrier: it still asks the others one by one, to name the missing
 # ranks.
 MONITORED_GRACE_PERIOD_S = 3.0
-# How long ranks have to report where they are when their time is up.
+# Time that ranks have to report their position when their budget is used up.
 _FINAL_REPORT_S = 0.5
 
 
 def monitor_world(world: World, timeout: float, display: NoDisplay) -> RankFailure | None:
-    """Poll a world until its ranks have answered; return the failure if they did not all succeed."""
+    """Poll a world until its ranks have answered. Return the failure if they did not all succeed."""
     start = time.monotonic()
     detector = DeadlockDetector(world, min(timeout, world.options.horizon_s))
     try:
         return _poll_until_done(world, timeout, display, detector, start)
     except KeyboardInterrupt:
-        # The ranks run until this exception leaves the launch, so they can still report where they are.
+        # The ranks run until this exception leaves the launch, so they can still report their position.
         world.ask_status_and_wait(_FINAL_REPORT_S)
         display.show_stopped(world, detector, time.monotonic() - start)
         raise
@@ -104,7 +104,7 @@ def _blocked_calls(world: World) -> list[Event | None]:
 
 
 def _grace_period(world: World) -> float:
-    """Return how long after a failure the other ranks may take to report theirs, in seconds."""
+    """Return the time that the other ranks have after a failure to report theirs, in seconds."""
     return max(
         (MONITORED_GRACE_PERIOD_S for event in _blocked_calls(world) if _is_monitored(event)),
         default=GRACE_PERIOD_S,
@@ -112,7 +112,7 @@ def _grace_period(world: World) -> float:
 
 
 def _all_others_blocked(world: World) -> bool:
-    """Return whether all unfinished ranks have been blocked in a call for 150 ms, so none will continue."""
+    """Return whether all unfinished ranks have been blocked in a call for 150 ms, so that none continues."""
     latest_start_ns = time.monotonic_ns() - 150_000_000
     return all(
         event is not None and event.start_ns < latest_start_ns and not _is_monitored(event)
@@ -124,7 +124,7 @@ def _is_monitored(event: Event | None) -> bool:
     return event is not None and event.call == "monitored_barrier"
 
 
-# Which failure came first? Later errors of other ranks are consequences, not causes.
+# Find the first failure. Later errors of other ranks are consequences, not causes.
 
 _SIGNAL_ADVICE = {
     "SIGSEGV": "Native code accessed invalid memory (a segmentation fault).",
@@ -136,7 +136,7 @@ _SIGNAL_ADVICE = {
 
 def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
     """Return the root cause of a world that failed, or None if it succeeded."""
-    world.read_logs()  # The records contain the call that a dead rank was in.
+    world.read_logs()  # The records contain a dead rank's last call.
     errors = sorted(
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,
@@ -166,7 +166,7 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
 
 
 def _failed(world: World, error: RankError, consequences: tuple[RankError, ...]) -> RankFailed:
-    """Return the failure of a rank that raised, with the cause if the other ranks show it."""
+    """Return the failure of a raising rank, with the cause if the other ranks show it."""
     explanation = ""
     if error.joins is not None:
         explanation = _explain_failed_join(world, error)
@@ -178,7 +178,7 @@ def _failed(world: World, error: RankError, consequences: tuple[RankError, ...])
 
 
 def _explain_failed_join(world: World, error: RankError) -> str:
-    """Explain an error of init_process_group by the numbers that the ranks passed; "" if they are right."""
+    """Explain an error of init_process_group by the numbers passed by the ranks; "" if they are right."""
     if not all(member.is_done for member in world.members):
         world.ask_status_and_wait(_FINAL_REPORT_S)
     joins = {
@@ -191,7 +191,7 @@ def _explain_failed_join(world: World, error: RankError) -> str:
 
 
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
-    """Move the lowest of the ranks that failed alike to the front. The order of their failures is random."""
+    """Move the lowest of several ranks with the same failure to the front; their order is random."""
     if errors:
         same = [
             error

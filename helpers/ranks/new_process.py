@@ -1,4 +1,4 @@
-"""Make a forked rank, and the processes that it starts, begin and end as a new process under torchrun does.
+"""Make a forked rank, and the processes that it starts, begin and end like a new process under torchrun.
 
 `worker` calls this in the rank. A fork copies the server's random states, exit handlers and `__main__`. A
 rank also has no script: a forked child would run on into the rank's loop, and a spawned one would import the
@@ -28,7 +28,7 @@ from helpers.trace.frames import LEARNER, code_kind
 
 
 def reset_main() -> dict[str, Any]:
-    """Replace the server's `__main__` by an empty one, as in a new interpreter. Return its names."""
+    """Replace the server's `__main__` with an empty module, as in a new interpreter. Return its names."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     vars(builtins)["display"] = print_objects
@@ -62,14 +62,14 @@ def seed_from_system() -> None:
 
     New processes do the same: under torchrun and mp.spawn, torch.initial_seed(), random and numpy's global
     state differ from rank to rank and from run to run (measured with torch 2.13). One difference remains:
-    hash() of a string is the same on all forked ranks, because existing strings cache their hash. New
-    processes each have their own.
+    hash() of a string is the same on all forked ranks, because existing strings cache their hash. Among new
+    processes it differs.
     """
     import torch
 
     torch.default_generator.seed()
     random.seed()
-    if "numpy.random" in sys.modules:  # Otherwise it seeds itself on its first import.
+    if "numpy.random" in sys.modules:  # Otherwise numpy seeds it on the first import.
         sys.modules["numpy.random"].seed()
 
 
@@ -77,21 +77,20 @@ _dropped_registries: list[object] = []
 
 
 def drop_server_finalizers() -> None:
-    """Drop the server's exit handlers and finalizers, so that a rank does not run them."""
+    """Drop the server's exit handlers and finalizers, to keep a rank from running them."""
     atexit._clear()
-    if (logging := sys.modules.get("logging")) is not None:  # A new process registers it too.
+    if (logging := sys.modules.get("logging")) is not None:  # Also registered in a new process.
         atexit.register(logging.shutdown)
     if (util := sys.modules.get("multiprocessing.util")) is not None:
         atexit.register(util._exit_function)
-    # Keep the old registry, because freeing it would copy each memory page that holds one of its
-    # entries.
+    # Keep the old registry, because freeing it would copy each memory page with one of its entries.
     finalize: Any = weakref.finalize
     _dropped_registries.append(finalize._registry)
     finalize._registry = {}
 
 
 def join_threads() -> None:
-    """Wait for threads that are not daemons, as Python does when its main program has ended."""
+    """Wait for non-daemon threads, as Python does when its main program has ended."""
     for call in reversed(getattr(threading, "_threading_atexits", ())):
         call()  # The threads of a pool wait until this callback tells them to exit.
     threading.__dict__.get("_threading_atexits", []).clear()
@@ -112,7 +111,7 @@ def run_exit_handlers() -> None:
 
 @contextmanager
 def catch_clean_exit() -> Iterator[None]:
-    """Treat sys.exit() and sys.exit(0) as a return without a value, because both end a process with 0."""
+    """Treat sys.exit() and sys.exit(0) as a return without a value, because the exit code of both is 0."""
     try:
         yield
     except SystemExit as exit_error:
@@ -132,8 +131,8 @@ with open({path!r}, "rb") as file:
 def export_main_on_spawn(folder: Path) -> None:
     """Write a file from which children spawned by `multiprocessing` import this rank's `__main__`.
 
-    The file is written when a child is spawned, so it holds all that `__main__` contains by then. Only code
-    of this rank's own learner is pickled, and only a child of this rank reads it.
+    The file is written when a child is spawned, so it holds all names that `__main__` contains by then. It
+    is safe to pickle: the code is that of this rank's learner, and only a child of this rank reads the file.
     """
     vars(multiprocessing.process)["ORIGINAL_DIR"] = (
         os.getcwd()
@@ -166,7 +165,7 @@ def _pickle_names(names: Mapping[str, Any]) -> bytes:
 
     try:
         return dumps(names)[0]
-    except Exception:  # Pickling runs the learner's own code, which may raise anything.
+    except Exception:  # Pickling runs the learner's code, which may raise anything.
         return dumps({name: value for name, value in names.items() if _is_picklable(value)})[0]
 
 
@@ -181,7 +180,7 @@ def _is_picklable(value: object) -> bool:
 
 
 def end_forked_child(error: BaseException | None) -> NoReturn:
-    """End a child of `os.fork()` as Python ends a script: with 0, or with 1 and a traceback after an error.
+    """End a child of `os.fork()` like a script: with 0, or with 1 and a traceback after an error.
 
     Otherwise the child would return to the rank's loop and wait forever for a task.
     """

@@ -1,11 +1,11 @@
-"""Remember what the learner's own modules held after their import, and find what has changed since.
+"""Remember the values in the learner's modules after their import, and find later changes.
 
     import my_model
     my_model.SCALE = 10
-    my_model.configure(width=64)  # sets a name of its own module
+    my_model.configure(width=64)  # sets a name in `my_model`
 
 Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module from its file.
-So a kernel remembers what each module held after its import, and sends what has changed.
+So a kernel remembers each module's values after its import, and sends the changed ones.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from typing import Any
 
 from helpers.ranks.cells import is_learner_file
 
-# If a value has more parts than this, or is nested deeper, the rest is compared only by identity. Objects
-# may refer to each other in a circle.
+# If a value has more parts than this, or is nested deeper, the rest is only compared by identity, because
+# objects may refer to each other in a circle.
 _MAX_PARTS, _MAX_LEVELS = 2_000, 40
 _MISSING = object()
 # module -> the values of its names after its import
 _IMPORTED_VALUES: dict[str, dict[str, Any]] = {}
-# module -> when its file had last changed before its import, in nanoseconds; and which change was
-# reported
+# module -> the time of its file's last change before its import, in nanoseconds; and the reported change
 _CHANGED_AT: dict[str, int] = {}
 _REPORTED_CHANGE: dict[str, int] = {}
 
@@ -59,7 +58,7 @@ def _find_module(folder: str) -> Any:
 
 
 def remember_imports() -> None:
-    """Remember what the learner's own modules hold, both those already imported and later ones."""
+    """Remember the values of the learner's modules, both already imported and later ones."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and name not in _IMPORTED_VALUES and is_learner_module(module):
             _record_module(name, module)
@@ -82,7 +81,7 @@ def _modification_time(module: types.ModuleType) -> int:
 
 
 def notes_for_new_ranks() -> tuple[str, ...]:
-    """Return a note for each file that ranks import differently from the notebook, once per change."""
+    """Return a note, once per change, for each file whose import on ranks differs from the notebook's."""
     notes = []
     for file, name, changed_at in _module_files():
         if _CHANGED_AT[name] != changed_at != _REPORTED_CHANGE.get(name):
@@ -95,10 +94,10 @@ def notes_for_new_ranks() -> tuple[str, ...]:
 
 
 def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
-    """Return a note for each file that changed after live ranks could import it, once per change.
+    """Return a note, once per change, for each file that live ranks may have imported before it changed.
 
     Args:
-        known_times: When each file had last changed, as seen by these ranks' cells. It is updated.
+        known_times: The time of each file's last change, as seen by these ranks' cells. It is updated.
     """
     notes = []
     for file, name, changed_at in _module_files():
@@ -112,7 +111,7 @@ def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
 
 
 def _module_files() -> Iterator[tuple[str, str, int]]:
-    """Yield, for each of the learner's modules, its file, its name, and when the file last changed."""
+    """Yield the file, name and time of the last change of each of the learner's modules."""
     for name in list(_CHANGED_AT):
         if (module := sys.modules.get(name)) is not None:
             yield os.path.basename(module.__file__ or name), name, _modification_time(module)
@@ -127,7 +126,7 @@ def _module_values(module: types.ModuleType) -> dict[str, Any]:
 
 
 def _fingerprint(value: object) -> Any:
-    """Return a value that stays equal until something inside `value` is changed in place."""
+    """Return a fingerprint that stays equal until something inside `value` is changed in place."""
     return _fingerprint_part(value, [_MAX_PARTS], _MAX_LEVELS)
 
 
@@ -148,7 +147,7 @@ def _fingerprint_part(value: object, remaining: list[int], levels: int) -> Any:
 
 
 def changed_values() -> Iterator[tuple[str, str, Any]]:
-    """Yield module, name and value of everything that has changed since the module's import."""
+    """Yield module, name and value of each change since the module's import."""
     for name, imported in list(_IMPORTED_VALUES.items()):
         module = sys.modules.get(name)
         if module is None:
@@ -162,19 +161,19 @@ def changed_values() -> Iterator[tuple[str, str, Any]]:
 
 
 def module_sources() -> list[str]:
-    """Return the source texts of the learner's own modules that are imported here."""
+    """Return the source texts of the learner's modules imported in this process."""
     files = (sys.modules[name].__file__ for name in list(_IMPORTED_VALUES) if name in sys.modules)
     return ["".join(linecache.getlines(file)) for file in files if file]
 
 
 def is_learner_object(obj: object) -> bool:
-    """Return whether a class or function is the learner's: from a cell, or from one of their files."""
+    """Return whether a class or function is the learner's, from a cell or a file."""
     module = sys.modules.get(str(getattr(obj, "__module__", "")))
     return module is not None and (module.__name__ == "__main__" or is_learner_module(module))
 
 
 def is_learner_module(module: types.ModuleType) -> bool:
-    """Return whether a module is one of the learner's own files."""
+    """Return whether a module is one of the learner's files."""
     file = getattr(module, "__file__", None)
     return isinstance(file, str) and _is_learner_source(file)
 

@@ -1,7 +1,7 @@
 """The learner's function and its arguments, pickled by value for the ranks.
 
-Pickle (cloudpickle) is safe in this direction: the objects are the launcher's own, and the ranks that
-read them only exist to run them. Data from ranks is never unpickled (`wire.py`).
+Pickle (cloudpickle) is safe in this direction: the objects belong to the launcher, and the ranks only exist
+to run them. Data from ranks is never unpickled (`wire.py`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from helpers.ranks.launch_options import Task
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` the arguments of rank r alone.
+    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` further arguments of rank r.
 
     `per_rank[r]` continues `shared`, for the same Unpickler: an object of both is one object on the rank.
 
-    has_settings: `shared` begins with what cells have set for their process, which must be set before the
-    rest is read. sources: the cells from which code is sent, by file, so that a rank can show its lines.
+    has_settings: whether `shared` begins with cells' settings for their process, which must be applied before
+    the rest is read. sources: the cells whose code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
@@ -33,7 +33,7 @@ class Payload:
     sources: dict[str, Source] = field(default_factory=dict)
 
     def task(self, source: str | None = None, file: str = "") -> Task:
-        """Return the task for this payload. source, file: a cell to run in place of `fn`."""
+        """Return the task for this payload. source, file: a cell to run instead of `fn`."""
         return Task(len(self.shared), self.has_settings, self.sources, source, file)
 
 
@@ -44,8 +44,8 @@ def make_payload(
     per_rank: Sequence[Any] | None,
     settings: SentSettings = NO_SETTINGS,
 ) -> Payload:
-    """Pickle the function and its arguments. Raise CannotSend, with the variable that cannot be sent."""
-    from helpers.ranks import sending, unsendable  # Only now, because they import torch.
+    """Pickle the function and its arguments. Raise CannotSend with the name of an unsendable variable."""
+    from helpers.ranks import sending, unsendable  # Not at the top, because they import torch.
 
     if not callable(fn):
         raise LaunchError(
@@ -72,7 +72,7 @@ def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS
     from helpers.ranks import sending, unsendable
 
     try:
-        # Not into __main__: live ranks have their own variables under these names.
+        # Not into __main__: live ranks may have other variables under these names.
         shared, sources = sending.dumps(
             dict(names), use_main=False, earlier_objects=settings.values
         )
@@ -87,7 +87,7 @@ def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS
 def _check_arguments(args: Sequence[Any], rank_args: Sequence[Sequence[Any]]) -> None:
     """Refuse a lock or queue as an argument, because the ranks would not share it.
 
-    One that a function only mentions is allowed: each process that runs a script makes its own.
+    A lock that a function only mentions is allowed: each process that runs a script creates a separate one.
     """
     from helpers.ranks import unsendable
 
@@ -103,7 +103,7 @@ def _check_arguments(args: Sequence[Any], rank_args: Sequence[Sequence[Any]]) ->
 def check_call(
     fn: Callable[..., Any], world_size: int, args: Sequence[Any], rank_args: Sequence[Sequence[Any]]
 ) -> None:
-    """Raise LaunchError if ranks cannot call `fn` with these arguments, whatever it does."""
+    """Raise LaunchError if `fn` cannot be called with these arguments."""
     name = getattr(fn, "__name__", type(fn).__name__)
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise LaunchError(

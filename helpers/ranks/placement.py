@@ -1,4 +1,4 @@
-"""Where a rank server runs: next to its launcher, or in a sandbox that a grader creates.
+"""The place of a rank server: next to its launcher, or in a sandbox created by a grader.
 
 A `Connection` starts the server through a `Site`. Ranks see the same system as their server.
 """
@@ -25,12 +25,12 @@ from helpers.ranks.processes import PR_SET_NAME, end_process_tree, prctl
 
 
 class ServerProcess(Protocol):
-    """The process of a rank server, as its launcher sees it."""
+    """The process of a rank server, for its launcher."""
 
     pid: int
 
     def poll(self) -> int | None:
-        """Return None while it runs, then its exit code."""
+        """Return None while it is running, then its exit code."""
 
     def wait(self, timeout: float) -> int:
         """Wait for its exit. Raise subprocess.TimeoutExpired after `timeout` seconds."""
@@ -40,15 +40,15 @@ class ServerProcess(Protocol):
 
 
 class SpawnedServer(subprocess.Popen[bytes]):
-    """A rank server that was started as a program. It leads its own session."""
+    """A rank server started as a program. It is the leader of a new session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
         # A Stop goes to the kernel's whole process group. It would end the new process, which has no
-        # session of its own yet and starts with Python's default handlers. So the process starts with
-        # SIGINT blocked, and unblocks it when it ignores it (`_Server.prepare`).
+        # separate session yet and starts with Python's default handlers. So the process starts with SIGINT
+        # blocked, and unblocks the signal once it ignores it (`_Server.prepare`).
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            # -P: a timeit.py or json.py in the learner's folder must not replace Python's own.
+            # -P: a timeit.py or json.py in the learner's folder must not replace Python's module.
             super().__init__(
                 [sys.executable, "-P", "-c", program],
                 stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ class SpawnedServer(subprocess.Popen[bytes]):
 
 
 class ForkedServer:
-    """A rank server that was forked by its launcher. It leads its own session."""
+    """A rank server forked by its launcher. It is the leader of a new session."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -106,12 +106,12 @@ class RankSite(Protocol):
     """The surroundings of ranks.
 
     Attributes:
-        root: The folder in which the server finds `helpers`, as the server sees it.
-        scratch: The folder for the files of its worlds, as the server sees it.
-        most_output: How many bytes a rank may print before it is ended; 0 for no limit. How much of it is
-            kept is a separate limit.
+        root: The folder that contains `helpers`, as a path for the server.
+        scratch: The folder for the files of its worlds, as a path for the server.
+        most_output: Maximum number of bytes that a rank may print before it is killed; 0 for no limit. The
+            kept part has a separate limit.
         most_result: The limit for one returned value, in bytes.
-        most_parts: How many commas and brackets the value's text may have; 0 for no limit.
+        most_parts: Maximum number of commas and brackets in the value's text; 0 for no limit.
     """
 
     root: str
@@ -121,10 +121,10 @@ class RankSite(Protocol):
     most_parts: int
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Return which variables ranks must have in addition to their server's, and which they must not.
+        """Return the variables to set for ranks, in addition to their server's, and the names to unset.
 
-        A process that the notebook started now would inherit os.environ as cells have left it, but the
-        server was started earlier.
+        A process started by the notebook now would inherit the changes that cells have made to os.environ,
+        but the server was started earlier.
         """
 
     def cwd(self) -> str:
@@ -138,7 +138,7 @@ class Site(RankSite, Protocol):
     """A place in which this process can start a rank server.
 
     Attributes:
-        emptied: Folders that only ranks use. They are emptied when a launch has ended.
+        emptied: Folders used only by ranks. They are emptied when a launch has ended.
         idle_s: The server exits after this many seconds without a request; 0 means never.
     """
 
@@ -152,20 +152,20 @@ class Site(RankSite, Protocol):
 
         Args:
             control: The server's end of the control socket.
-            log: The file for what the server prints.
+            log: The file for the server's output.
             method: "fork" or "spawn".
-            env: Variables that it needs in addition to the place's own environment.
+            env: Variables that it needs in addition to the place's environment.
         """
 
     def host_pid(self, pid: int) -> int:
-        """Return the launcher's number for the process that the server calls `pid`; 0 if there is none."""
+        """Return the launcher's id of the process whose id for the server is `pid`; 0 if there is none."""
 
     def close(self) -> None:
         """Remove the place's files, after the server has exited."""
 
 
 class LocalSite:
-    """Next to the launcher, with the same files, environment and process ids."""
+    """A place next to the launcher, with the same files, environment and process ids."""
 
     emptied: tuple[str, ...] = ()
     idle_s: float = 300.0
@@ -214,10 +214,10 @@ class LocalSite:
 
 
 class ForkingSite(LocalSite):
-    """Next to the launcher and forked from it, so that both share the memory of torch.
+    """A place next to the launcher, from which the server is forked, so that both share torch's memory.
 
     The launcher must have only one thread, and must have called `preload.import_for_sharing`. The server
-    never exits when idle: it holds little memory of its own, and it could not be forked again once the kernel
+    never exits when idle: it holds little private memory, and it could not be forked again once the kernel
     has threads.
     """
 
@@ -248,7 +248,7 @@ class ForkingSite(LocalSite):
                 with contextlib.suppress(OSError):  # the descriptor that listed the others
                     os.close(fd)
         os.environ.update(env)
-        del sys.argv[1:]  # The kernel's arguments, which argparse in a rank would read.
+        del sys.argv[1:]  # Otherwise argparse in a rank would read the kernel's arguments.
         prctl(PR_SET_NAME, b"rank server")  # Otherwise lists of processes show the kernel's name.
         importlib.import_module("helpers.ranks.server").main(
             control, method, self.scratch, self.emptied, self.idle_s

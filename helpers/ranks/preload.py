@@ -1,7 +1,7 @@
 """Import modules in a rank server before it forks ranks, so that no rank has to.
 
 Callers: `server`; in a sandbox, the process from which servers are forked; and the course's kernel, which
-forks its own server.
+forks its server.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from helpers.ranks.launch_options import has_gpu_driver
 
-# What a grader's rank servers import, because the first use in a fork takes 0.1 to 1 s for each. A learner's
-# server imports only what `preload_scan` has found in a program's text.
+# Modules imported by a grader's rank servers, because the first use of each in a fork takes 0.1 to 1 s. A
+# learner's server only imports the modules that `preload_scan` has found in a program's text.
 GRADER_MODULES = (
     "numpy.random",
     "torch.nn.parallel",
@@ -39,7 +39,7 @@ GRADER_MODULES = (
 
 @dataclass
 class _Importer:
-    """Whether the modules are imported, whether by this process itself, and whether torch is set up."""
+    """State of the preloaded modules: imported, imported by this process itself, and torch set up."""
 
     has_imported: bool = False
     has_imported_itself: bool = False
@@ -47,8 +47,8 @@ class _Importer:
 
 
 _importer = _Importer()
-# Process ids do not show it, because a sandbox's template and its servers are all process 1 of their own
-# namespaces.
+# Comparing process ids would not show this, because a sandbox's template and its servers are all process 1
+# of separate namespaces.
 os.register_at_fork(after_in_child=lambda: setattr(_importer, "has_imported_itself", False))
 
 _NEEDED_MODULES = (
@@ -59,7 +59,7 @@ _NEEDED_MODULES = (
     "helpers.trace.recorder",
     "helpers.trace.log",
     "resource",  # Otherwise each rank imports it at its start.
-    # Otherwise each rank imports it when it makes its first storage.
+    # Otherwise each rank imports it when creating its first storage.
     "torch.utils.serialization.config",
 )
 
@@ -68,9 +68,9 @@ _MADV_COLLAPSE = 25
 
 
 def import_all(modules: Sequence[str] = ()) -> None:
-    """Import `modules` and what every rank needs, so that no rank has to, and set torch up for ranks."""
+    """Import `modules` and the modules that every rank needs, and set torch up for ranks."""
     if _importer.is_server:
-        return  # The process that forked this one has done it.
+        return  # The parent process has done it.
     if not _importer.has_imported:
         _import((*_NEEDED_MODULES, *modules))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
@@ -84,16 +84,16 @@ def import_all(modules: Sequence[str] = ()) -> None:
 
 
 def import_for_sharing(modules: Sequence[str]) -> None:
-    """Import what every rank needs, and `modules`, in a process that is not a rank server itself.
+    """Import `modules` and the modules that every rank needs, in a process that is not a rank server.
 
-    Does not change torch's behavior, because the kernel continues to use it after it has forked its server.
+    Does not change torch's behavior, because the kernel continues to use it after forking its server.
     """
     _import(_NEEDED_MODULES)
     preload(modules)
 
 
 def _import(modules: Sequence[str]) -> None:
-    gc.disable()  # Imports make no garbage, and looking for it takes a tenth of the time.
+    gc.disable()  # Imports create no garbage, and looking for it takes a tenth of the time.
     for name in modules:
         importlib.import_module(name)
     _importer.has_imported = _importer.has_imported_itself = True
@@ -121,11 +121,12 @@ def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
 def _collapse_pages() -> None:
     """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
 
-    Fork then copies a few hundred entries of the page table in place of forty thousand, and a rank's end
-    frees as few. A rank that writes splits its own view of such a page and copies 4 kB, as before.
+    Fork then copies a few hundred entries of the page table instead of forty thousand, and a rank's end
+    frees as few. When a rank writes to such a page, it splits its view of the page and copies 4 kB, as
+    before.
     """
     if not _importer.has_imported_itself:
-        # The memory is shared with the process that forked this one, so all of it would be copied.
+        # The memory is shared with the parent process, so all of it would be copied.
         return
     if not (maps := Path("/proc/self/maps")).exists():
         return

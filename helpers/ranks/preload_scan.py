@@ -1,8 +1,8 @@
-"""Find in a program's text what it will import, so that the rank server can import it once.
+"""Find in a program's text the modules that it will import, so that the rank server can import them once.
 
 The first optimizer, DDP or compiled function of a process imports 800 modules, which takes a second on each
-rank of each launch. If the text of a cell or the data for the ranks names such a thing, the server imports it
-before it forks. Programs that use none of them do not wait, and need no memory for them.
+rank of each launch. If the text of a cell or the data for the ranks mentions one of these, the server imports
+its modules before forking. Other programs do not wait, and need no memory for the modules.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _MODULES_BY_PATTERN: dict[str, tuple[str, ...]] = {
 _MODULES_BY_REGEX = {
     re.compile(words.encode()): modules for words, modules in _MODULES_BY_PATTERN.items()
 }
-# Programs of exercises. A payload also names the engine's own modules, but they are imported already.
+# Programs of exercises. A payload also names the engine's modules, but they are already imported.
 _EXERCISE_MODULE_PATTERN = re.compile(rb"helpers\.exercises(?:\.\w+)+")
 # Inductor starts processes when it is imported, but a rank server must start only ranks.
 _TORCH_MODULE_PATTERN = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _DRIVER_NAME = b"helpers.checks.driver"
 _DRIVER_MODULES = ("helpers.checks.driver", "helpers.checks.adversarial")
-# Look through this many bytes. Beyond them there are tensors, not names.
+# Number of bytes to search. Beyond them there are tensors, not names.
 _MAX_SCANNED_BYTES = 1 << 20
 
 
@@ -77,11 +77,11 @@ def find_imports(*texts: bytes) -> list[str]:
 
 
 def torch_modules(names: Iterable[str]) -> list[str]:
-    """Return the modules of torch among the names that a rank reports as imported."""
+    """Return torch's modules among the names that a rank reports as imported."""
     return [name for name in names if _TORCH_MODULE_PATTERN.fullmatch(name)]
 
 
 def _read_sources(names: Iterable[str]) -> list[bytes]:
-    """Return the source of our own modules that a payload names, such as an exercise's program."""
+    """Return the source of the course's modules named in a payload, such as an exercise's program."""
     files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
     return [Path(file).read_bytes() for file in files if file]

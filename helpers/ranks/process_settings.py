@@ -1,7 +1,7 @@
-"""The process-wide settings that cells may change and ranks take over, with functions to read and set each.
+"""Process-wide settings that cells may change and ranks take over, with functions for reading and setting.
 
-`carried_settings` carries them from the cells to the ranks. `clean_settings` resets them for the time of a
-check.
+`carried_settings` carries them from the cells to the ranks. `clean_settings` resets them for the duration of
+a check.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from helpers.ranks.operators import learner_operators
 class Setting:
     """One setting of a process.
 
-    calls: the last words of the calls that change it. It is read only if the learner's code contains such a
-    call. If None, it is read at each launch, because that is cheap and a library may change it too.
+    calls: the last words of the calls that change it. The setting is only read if the learner's code
+    contains such a call. If None, it is read at each launch, because reading is cheap and a library may also
+    change it.
     """
 
     name: str
@@ -42,7 +43,7 @@ def _deterministic_settings() -> tuple[bool, bool]:
     )
 
 
-# The filters set by Python, IPython and the modules imported so far. A new process sets them itself.
+# Filters set by Python, IPython and the modules imported so far. A new process sets the same ones.
 _INITIAL_FILTERS = list(warnings.filters)
 
 
@@ -67,7 +68,7 @@ def _set_filters(filters: list[Any]) -> None:
 
 
 def learner_loggers() -> Iterator[tuple[str, logging.Logger]]:
-    """Yield the root logger and all loggers that belong to no library. Ranks import libraries themselves."""
+    """Yield the root logger and all loggers outside libraries, because ranks import libraries themselves."""
     for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
         library = sys.modules.get(name.partition(".")[0]) if name else None
         is_installed = "site-packages" in str(getattr(library, "__file__", None))
@@ -75,7 +76,7 @@ def learner_loggers() -> Iterator[tuple[str, logging.Logger]]:
             yield name, logger
 
 
-# Handlers set up by the notebook's own machinery.
+# Handlers set up by the notebook's machinery.
 _INITIAL_HANDLERS = tuple(logging.root.handlers)
 
 

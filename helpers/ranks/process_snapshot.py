@@ -1,7 +1,7 @@
-"""What the system shows of the processes of a world's ranks, as input for `deadlock_watch` and `budget`.
+"""The system's view of the processes of a world's ranks, as input for `deadlock_watch` and `budget`.
 
-On this machine it is read on demand (`LocalRank`). Other hosts read it about their own ranks, and send it as
-data (`HostSnapshot`).
+On this machine it is read on demand (`LocalRank`). Other hosts read it for their ranks, and send it as data
+(`HostSnapshot`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from helpers.ranks.threads import (
     thread_times,
 )
 
-# Programs that a rank may start, and that never send a message or a signal by themselves.
+# Programs that a rank may start and that never send a message or a signal on their own initiative.
 _HELPER_PROGRAMS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _MAX_PROCESSES = 1000
-# How long a process has run and queued, as `thread_times` returns it.
+# A process's running and queueing times, as returned by `thread_times`.
 Times = tuple[int, int, int]
 
 
@@ -38,11 +38,11 @@ class RankSnapshot(Protocol):
 
     @property
     def threads(self) -> Sequence[Thread]:
-        """Its threads, the main one first; empty if it has ended, or if its host does not answer."""
+        """Its threads, beginning with the main thread; empty if it has ended or its host does not answer."""
 
     @property
     def has_children(self) -> bool:
-        """Whether a process that it started still runs."""
+        """Whether a process that it started is still running."""
 
     @property
     def children_may_act(self) -> bool:
@@ -58,11 +58,11 @@ class RankSnapshot(Protocol):
 
     @property
     def lock_holders(self) -> frozenset[int]:
-        """The processes that hold the file locks for which it waits."""
+        """The holders of the file locks for which it waits."""
 
     @property
     def in_flight(self) -> bool:
-        """Whether bytes that it sent have not yet reached the receiver's machine."""
+        """Whether some of its sent bytes have not yet reached the receiver's machine."""
 
 
 class WorldSnapshot(Protocol):
@@ -73,7 +73,7 @@ class WorldSnapshot(Protocol):
 
     @property
     def orphan_may_act(self) -> bool:
-        """Whether a rank that has ended left a process that could still act."""
+        """Whether an ended rank has left a process that could still act."""
 
 
 class LocalRank:
@@ -119,7 +119,7 @@ class LocalSnapshot:
 
     @property
     def orphan_may_act(self) -> bool:
-        """Whether the server adopted such a process, which still has the session of its rank."""
+        """Whether the server has adopted such a process, which still has the session of its rank."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
@@ -132,9 +132,9 @@ def local_snapshot(pids: Mapping[int, int], server: int) -> LocalSnapshot:
 
 @dataclass(frozen=True)
 class RemoteRank:
-    """What a host sends of one of its ranks: see `RankSnapshot`.
+    """A host's report about one of its ranks: see `RankSnapshot`.
 
-    Without a look at its children, they may act.
+    If the host did not look at the rank's children, they may act.
     """
 
     threads: list[Thread] = field(default_factory=list)
@@ -149,7 +149,7 @@ class RemoteRank:
 
 @dataclass(frozen=True)
 class HostSnapshot:
-    """What one host sends of its ranks, or what several have sent. times: see `process_times`."""
+    """The report of one host about its ranks, or of several hosts. times: see `process_times`."""
 
     ranks: dict[int, RemoteRank]
     orphan_may_act: bool
@@ -157,7 +157,7 @@ class HostSnapshot:
 
 
 def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> HostSnapshot:
-    """Look at a rank server's ranks, for a kernel on another host. See `Servers.inspect_ranks`."""
+    """Look at a rank server's ranks for a kernel on another host; see `Servers.inspect_ranks`."""
     times, snapshot = process_times(pids.values()), local_snapshot(pids, server)
     if threads_only:
         ranks = {
@@ -165,7 +165,7 @@ def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> H
             for rank, rank_snapshot in snapshot.ranks.items()
         }
         return HostSnapshot(ranks, True, times)
-    # Read it once: it is the same for all ranks, and long on a busy machine.
+    # Read the table once: it is the same for all ranks, and long on a busy machine.
     table = list(connections(os.getpid()))
     ranks = {
         rank: _remote_rank(rank_snapshot, table) for rank, rank_snapshot in snapshot.ranks.items()
@@ -191,9 +191,9 @@ def process_times(pids: Iterable[int]) -> dict[int, Times]:
 
 
 def _may_act(child: int) -> bool:
-    """Return whether a process that a rank started could still send a message or a signal.
+    """Return whether a rank's child process could still send a message or a signal.
 
-    Data loaders are excluded, because a rank that waits for one of them waits at a pipe.
+    Data loaders are excluded, because a rank that waits for a data loader waits at a pipe.
     """
     with contextlib.suppress(OSError):
         description = (

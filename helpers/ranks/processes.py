@@ -1,7 +1,8 @@
 """Find, track and end processes and their descendants.
 
-All parts of the course that start processes use it: the rank server, the supervisor of jobs, and the sandbox
-around both. It imports only the standard library, because the supervisor runs without anything else.
+This module is used by all parts of the course that start processes: the rank server, the supervisor of jobs,
+and the sandbox around both. It only imports the standard library, because the supervisor runs without
+anything else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _TREE_TIMEOUT_S, _MIN_EMPTY_LOOKS = 10.0, 3
 _TRACKER_TIMEOUT_S, _EXEC_TIMEOUT_S = 8.0, 0.5
-# Open it before any fork, because a new rank, or a program before its exec, must not load a library.
+# Load it before any fork, because a new rank, or a program before its exec, must not load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -44,7 +45,7 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all descendants that lose theirs (on Linux), so that they can be ended."""
+    """Become the parent of all descendants that lose their parent (on Linux), so that they can be killed."""
     if sys.platform == "linux":
         prctl(_SET_SUBREAPER, 1)
 
@@ -59,7 +60,7 @@ def children_of(pid: int) -> Iterator[int]:
 
 
 def living_children(pid: int) -> list[int]:
-    """Return the ids of a process's children that still run, without zombies."""
+    """Return the ids of a process's running children, without zombies."""
     return [child for child in children_of(pid) if _state(child) not in _ENDED]
 
 
@@ -70,7 +71,7 @@ def _state(pid: int) -> str:
 
 
 def namespace_pid(pid: int) -> int:
-    """Return the id that a process has in its own namespace; 0 if it has exited."""
+    """Return a process's id inside its namespace; 0 if it has exited."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("NSpid:"):
@@ -85,10 +86,10 @@ def kill_process(pid: int) -> None:
 
 
 def kill_orphan(pid: int, spared_group: int = 0) -> None:
-    """Kill an adopted child and its process group, unless the group is our own or `spared_group`.
+    """Kill an adopted child and its process group, unless it is this process's group or `spared_group`.
 
     The kernel signals a whole group at once, including a process that is being forked into it. If
-    processes that fork forever were killed one by one, they could fork faster.
+    endlessly forking processes were killed one by one, they could fork faster.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -100,11 +101,11 @@ def kill_orphan(pid: int, spared_group: int = 0) -> None:
 def end_process_groups(leaders: Collection[int], other_leaders: Collection[int] = ()) -> None:
     """End groups of processes by their leaders, but first let shared-memory trackers finish.
 
-    A process that makes named shared memory or semaphores starts a tracker in its group: a program of
-    `multiprocessing`, or of joblib's loky, that removes what is left when all its users have ended.
+    A process that creates named shared memory or semaphores starts a tracker in its group: a program of
+    `multiprocessing`, or of joblib's loky, that removes leftover objects when all its users have ended.
 
     Args:
-        leaders: Children of this process, or processes that were until now.
+        leaders: Present or recent children of this process.
         other_leaders: Children that lead other groups, which continue.
     """
     members = _group_members(leaders, other_leaders)
@@ -136,7 +137,7 @@ def end_process_groups(leaders: Collection[int], other_leaders: Collection[int] 
 
 
 def _group_members(leaders: Collection[int], other_leaders: Collection[int]) -> dict[int, int]:
-    """Return the group of each process that descends from these leaders or was adopted by this process."""
+    """Return the group of each descendant of these leaders and of each process adopted by this process."""
     if not leaders:
         return {}
     # Look in this order, because a leader that ends meanwhile leaves its children to this process.
@@ -180,9 +181,9 @@ def process_tree(pid: int) -> Iterator[int]:
 def end_process_tree(root: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all its descendants.
 
-    The process is only stopped until no descendant is left. Orphans become its children and are found
-    there; without it, the machine's first process might adopt them. One look can miss a process that forks
-    forever, so several looks in a row must find nothing.
+    The process is only stopped until no descendant is left. Meanwhile orphans become its children, so they
+    can be found; if it were dead, the machine's first process might adopt them. One look can miss an
+    endlessly forking process, so several looks in a row must find nothing.
     """
     with suppress(ProcessLookupError):
         os.kill(root, signal.SIGSTOP)
@@ -198,6 +199,6 @@ def end_process_tree(root: int) -> None:
 
 def kill_group(pid: int) -> None:
     """Kill a process and the whole group that it leads."""
-    for kill in (os.killpg, os.kill):  # In the first moment of its life, it has no group yet.
+    for kill in (os.killpg, os.kill):  # Right after its start, it has no group yet.
         with suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

@@ -1,10 +1,10 @@
 """Decide whether a rank's background threads can communicate with other ranks.
 
 If the main threads of all ranks wait inside calls of torch.distributed, only another call can end a wait. A
-background thread could only help by communicating itself: by calling a collective, setting a key of a store,
-or ending the process. A logger that polls its queue does none of these, whatever it does
-with its data. So everything that a thread's code can reach is searched for torch.distributed. The search is
-generous: if it's too long, or meets code that may reach anything, the thread may communicate.
+background thread could only help by communicating: by calling a collective, setting a key of a store, or
+ending the process. A logger polling its queue does none of these, no matter how it uses its data. So
+everything that a thread's code can reach is searched for torch.distributed. The search is cautious: if it
+takes too long, or meets code that may reach anything, it reports that the thread may communicate.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 
 from helpers.trace.frames import LEARNER, TORCH, code_kind, file_in_torch
 
-# How many values to search. The thread of a logger reaches some hundred.
+# Number of values to search. The thread of a logger reaches a few hundred.
 _MAX_VALUES = 4_000
-# Modules that communicate between ranks. The names of their functions' and classes' modules begin alike.
+# Modules that communicate between ranks. The modules of their functions and classes begin with these names.
 _COMMUNICATING = (
     "torch.distributed",
     "torch._C._distributed",
@@ -33,7 +33,7 @@ _COMMUNICATING = (
 # The rest of torch may call a learner's hooks, except for its plain values and its event writers.
 _PLAIN_TORCH = ("torch.utils.tensorboard", "torch.utils._tensorboard")
 _PLAIN_TORCH_TYPES = frozenset({"Tensor", "Parameter", "dtype", "device", "Size", "Generator"})
-# With these names, code can reach anything, end the process, or interrupt the main thread. A backward pass
+# By these names, code can reach anything, end the process, or interrupt the main thread. A backward pass
 # may reduce gradients.
 _POWERFUL_NAMES = frozenset(
     """
@@ -47,11 +47,11 @@ _PLAIN_TYPES = frozenset({int, float, complex, str, bytes, bytearray, bool, type
 def quiet_threads(main: int, listener: int) -> frozenset[int] | None:
     """Return the native ids of this rank's background threads if none of them can communicate.
 
-    If one can, the result is None, because another thread may wake that one.
+    If one of them can, the result is None, because any other thread may wake it.
 
     Args:
         main: The identifier of the main thread.
-        listener: The identifier of the course's own thread.
+        listener: The identifier of the course's listening thread.
     """
     native_ids = {
         thread.ident: thread.native_id
@@ -91,7 +91,7 @@ def _is_torch_code(code: CodeType) -> bool:
 
 @dataclass
 class _Search:
-    """The values that a thread's code can reach. found: one of them communicates."""
+    """The values that a thread's code can reach. found: whether one of them communicates."""
 
     values: list[Any] = field(default_factory=list)
     found: bool = False
@@ -109,7 +109,7 @@ class _Search:
     def add_code(self, code: CodeType, names: Mapping[str, Any]) -> None:
         """Add the values of all global names, and attributes of modules, that a function's code uses."""
         if code_kind(code) is not LEARNER and "site-packages" not in code.co_filename:
-            return  # The standard library calls only what it has been given.
+            return  # The standard library only calls functions that were passed to it.
         if id(code) in self._seen:
             return
         self._seen.add(id(code))
@@ -129,7 +129,7 @@ class _Search:
                 self.add_code(constant, names)
 
     def _add_global(self, value: Any, used: set[str]) -> None:
-        """Add a value, and if it is a module, those of its attributes whose names the code uses."""
+        """Add a value. If it is a module, add its attributes whose names the code uses."""
         self.values.append(value)
         if isinstance(value, types.ModuleType):
             attributes = vars(value)
@@ -176,7 +176,7 @@ class _Search:
                 ]
 
 
-# Py_TPFLAGS_HEAPTYPE: a class that Python code has defined.
+# Py_TPFLAGS_HEAPTYPE: a class defined by Python code.
 _HEAP_TYPE = 1 << 9
 
 
@@ -200,7 +200,7 @@ def _is_plain_torch(kind: type) -> bool:
 
 
 def _referents(value: Any) -> list[Any]:
-    """Return what an object holds: its attributes, elements, bound function, and so on."""
+    """Return an object's referents: its attributes, elements, bound function, and so on."""
     return [
         other
         for other in gc.get_referents(value)

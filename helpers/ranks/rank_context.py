@@ -1,4 +1,4 @@
-"""Functions with which code in a rank uses the engine around it, for example `span` and `inside_rank`."""
+"""Functions for code in a rank that needs the engine around it, such as `span` and `inside_rank`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _RankContext:
-    """What this process received as a rank; empty in every other process."""
+    """Objects that this process received when it became a rank; empty in every other process."""
 
     folder: str = ""
     ask: Callable[[list[Any]], Any] | None = None
@@ -36,12 +36,12 @@ def become_rank(
     report: Callable[[str], None],
     recorder: Recorder | None,
 ) -> None:
-    """Make this process a rank: store its launch's folder and how it reaches its launcher.
+    """Make this process a rank: store its launch's folder and its functions for reaching the launcher.
 
     Args:
         folder: The folder of the launch.
         ask: Sends a question to the launcher and returns the reply.
-        report: Sends the names of functions that were replaced.
+        report: Sends the names of replaced functions.
         recorder: Records the rank's calls, or is None.
     """
     _context.folder, _context.ask, _context.report, _context.recorder = (
@@ -53,7 +53,7 @@ def become_rank(
 
 
 def ask_launcher(question: list[Any]) -> Any:
-    """Ask the launcher for data that must not be in this process; return its reply, plain JSON.
+    """Ask the launcher for data that must not be in this process. Return its reply, as plain JSON.
 
     Raises:
         TimeoutError: There was no reply in time.
@@ -73,20 +73,20 @@ def replacement_reporter() -> Callable[[str], None]:
 def this_rank() -> object:
     """Return the object that holds this rank's state.
 
-    Callers check later that it still has the same parts.
+    Callers later check that it still has the same parts.
     """
     return _context
 
 
 def launch_folder() -> Path:
-    """Return the folder that all ranks of this launch share; it is removed when the launch ends."""
+    """Return the folder shared by all ranks of this launch. It is removed when the launch ends."""
     if not _context.folder:
         raise RuntimeError("only a rank has a folder of its launch")
     return Path(_context.folder)
 
 
 def recorded_call_count() -> int:
-    """Return how many calls and spans this rank has recorded so far."""
+    """Return the number of calls and spans that this rank has recorded so far."""
     return _context.recorder.count if _context.recorder is not None else 0
 
 
@@ -129,10 +129,10 @@ def check_launch_allowed() -> None:
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Record how long the block takes, as a bar called `name` in this rank's lane.
+    """Record the block's duration, as a bar called `name` in this rank's lane.
 
-    Use it around work that is not communication, so that the timeline shows what overlaps. Outside a rank
-    it does nothing.
+    Use it around work other than communication, to make overlaps visible in the timeline. Outside a rank it
+    does nothing.
     """
     if _context.recorder is None:
         yield

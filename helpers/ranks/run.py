@@ -13,20 +13,20 @@ from helpers.trace.events import Trace, Wait
 
 
 class PlainError(Exception):
-    """An error for which IPython shows only the message, because the engine's frames teach nothing."""
+    """An error for which IPython only shows the message, because the engine's frames teach nothing."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 class RankFailure(PlainError):
-    """Base class of all failures of a launch's ranks. `.run` holds what was seen until then."""
+    """Base class of all failures of a launch's ranks. `.run` holds the results up to the failure."""
 
     run: Run | None = None
 
     @property
     def title(self) -> str:
-        """What happened, in one line without details."""
+        """The failure in one line, without details."""
         return str(self).split("\n", 1)[0]
 
     def describe(
@@ -35,28 +35,28 @@ class RankFailure(PlainError):
         """Return the failure's text for a reader who did not call `launch`.
 
         Args:
-            is_alone: The reader's function needs no other rank, so ranks are not named.
-            with_waits: List what each rank of a deadlock waits for, which a drawing also shows.
-            with_launch_hint: Name the arguments of `launch` that help.
+            is_alone: Whether the reader's function needs no other rank, so that ranks are not named.
+            with_waits: Whether to list each rank's wait in a deadlock, which a drawing also shows.
+            with_launch_hint: Whether to mention helpful arguments of `launch`.
         """
         return str(self)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What happened on each rank of one launch.
+    """The result of one launch.
 
     Attributes:
-        values: What each rank returned; None if it did not return.
-        output: What each rank printed; if that is more than 100,000 bytes, only its beginning and its end. A
-            displayed Run shows the first and last 100 lines of each rank, each cut to 500 characters (an
+        values: Each rank's return value; None if it did not return.
+        output: Each rank's printed text; if that is more than 100,000 bytes, only its beginning and its end.
+            A displayed Run shows the first and last 100 lines of each rank, each cut to 500 characters (an
             ellipsis marks the cut).
         trace: Every communication call.
-        failure: The reason why the launch failed, or None.
+        failure: The launch's failure, or None.
         seconds: The time from call to result in the launching process.
-        notes: What else the reader should know.
+        notes: Further notes for the reader.
         replaced: Functions of torch and of the course that a grader's ranks reported as replaced.
-        thread_errors: Exceptions that ended threads of ranks that returned, in words.
+        thread_errors: Exceptions, in words, that ended threads of successful ranks.
     """
 
     world_size: int
@@ -91,12 +91,12 @@ class RunningRanks:
     """The ranks of a launch at one moment.
 
     Attributes:
-        states: "running", "returned", "failed" or "died" of each rank.
-        output: What each rank has printed.
-        waits: What those ranks do that wait.
-        seconds: How long the launch has run.
-        hosts: The host of each rank, empty if all are on this machine.
-        checked: The exercise whose answer is checked on them, or "".
+        states: Each rank's state: "running", "returned", "failed" or "died".
+        output: Each rank's printed text.
+        waits: The waits of the waiting ranks.
+        seconds: The launch's running time so far.
+        hosts: The host of each rank; empty if all are on this machine.
+        checked: The exercise whose answer is being checked on them, or "".
     """
 
     states: Sequence[str]
@@ -109,7 +109,7 @@ class RunningRanks:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that is shown just above its failure, which is raised and so has the words."""
+    """A run that is shown just above its failure, whose message contains the words."""
 
     run: Run
 

@@ -1,6 +1,6 @@
-"""Remove the files that ranks left on disk, even if they are deeply nested or locked.
+"""Remove files left on disk by ranks, even if they are deeply nested or locked.
 
-The rank server calls this when a launch and every process that could write there have ended.
+The rank server calls this when a launch and every process that could write these files have ended.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and its contents. Ignore whatever cannot be removed."""
+    """Remove a folder and its contents. Ignore files that cannot be removed."""
     empty_folder(folder)
     with suppress(OSError):
         folder.rmdir()
 
 
 def empty_folder(folder: Path, kept_folder: Path | None = None) -> None:
-    """Remove the contents of a folder. Keep the subfolder `kept_folder`, but remove its contents too."""
+    """Remove the contents of a folder. Keep the subfolder `kept_folder`, but remove its contents."""
     todo = [folder]
     moved: list[Path] = []
     prefix = secrets.token_hex(4)

@@ -1,13 +1,13 @@
-"""Find random states that a cell has seeded, so that each rank starts with the same numbers.
+"""Find random states seeded by a cell, so that each rank starts with the same numbers.
 
 A new process seeds its generators from the system, so draws differ from rank to rank. If the module level of
 a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To know
-which case applies here, a seeded generator must be distinguished from one that only made draws. torch's seed
-can be read. The states of `random` and numpy are followed from draw to draw. This must begin before a cell
-can seed them, so a kernel that imports the course also imports numpy.random.
+which case applies here, a seeded generator must be distinguished from a generator that only made draws.
+torch's seed can be read. The states of `random` and numpy are followed from draw to draw. This must begin
+before a cell can seed them, so a kernel that imports the course also imports numpy.random.
 
-Only a limited number of draws can be followed. Beyond it, the calls in the cells decide: if none of them can
-seed, the generator only made draws.
+Only a limited number of draws can be followed. Beyond this number, the calls in the cells decide: if none of
+them can seed, the generator only made draws.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-# torch seeds itself with 64 random bits: about one new process in half a million has a seed below this.
+# By default torch's seed has 64 random bits: about one new process in half a million has a seed below this.
 _MAX_CHOSEN_SEED = 1 << 45
 _RESTORE_METHODS = frozenset({"setstate", "set_state"})
 _STATE_WORDS = 624
-# How many blocks of 624 words to follow: six million draws between two cells. This takes 0.1 s, once.
+# Number of blocks of 624 words to follow: six million draws between two cells. This takes 0.1 s, once.
 _MAX_BLOCKS = 10_000
 
 _StateWords = tuple[int, ...]
@@ -37,7 +37,7 @@ class _TrackedGenerator:
         self.seeded = False
 
     def update(self) -> None:
-        """Read its state, and check whether draws alone can have led there."""
+        """Read its state, and check whether draws alone can have led to it."""
         last, self._last = self._last, self._read()
         if last is not None and last != self._last and not self.seeded:
             self.seeded = not _is_reachable(self._words(last), self._words(self._last))
@@ -78,8 +78,8 @@ def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) ->
     """Return the states of the generators that code of this process has seeded, by module.
 
     Args:
-        called_functions: What the cells' own code calls. It reveals a seed that was set before the first
-            look.
+        called_functions: The functions called by the cells' code. They reveal a seed that was set before the
+            first look.
         call_names: The last words of all calls that cells and the learner's modules can have made.
     """
     track_generators()

@@ -1,8 +1,8 @@
-"""Send a notebook's definitions to a rank, and restore them there.
+"""Send a notebook's definitions to a rank, and restore them on the rank.
 
 `payload` pickles with `dumps`. A rank unpickles with `pickle.loads`, which calls the functions at the end of
-this file. In addition to what cloudpickle does, objects that a module names are sent by name, and what a cell
-defines ends up in the rank's `__main__`, as if the rank had run the cell.
+this file. Unlike with plain cloudpickle, objects with a name in a module are sent by name, and a cell's
+definitions end up in the rank's `__main__`, as if the rank had run the cell.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def dumps(
     """Pickle `value`. Also return the source of each cell whose code is in it, by file.
 
     Args:
-        value: What to send.
-        use_main: If True, functions of `__main__` use the rank's own `__main__` for their global
-            variables, as in a script. Otherwise they get a separate namespace, so that nothing in
-            `__main__` is replaced.
+        value: The object to send.
+        use_main: If True, functions of `__main__` use the rank's `__main__` for their global variables, as
+            in a script. Otherwise they get a separate namespace, so that nothing in `__main__` is
+            replaced.
         earlier_objects: Objects that are pickled before `value` into the same stream, for the same
-            Unpickler. An object that occurs in both is one object on the rank too: after
-            `F.gelu = mine`, `F.gelu is mine`.
+            Unpickler. An object that occurs in both is also one object on the rank: after `F.gelu = mine`,
+            `F.gelu is mine`.
     """
     data, _, sources = dumps_with_parts(value, (), use_main, earlier_objects)
     return data, sources
@@ -68,10 +68,10 @@ def dumps(
 def dumps_with_parts(
     value: Any, parts: Sequence[Any], use_main: bool = True, earlier_objects: Sequence[Any] = ()
 ) -> tuple[bytes, tuple[bytes, ...], dict[str, Source]]:
-    """Do what `dumps` does, and pickle each of `parts` as a continuation of `value`.
+    """Pickle `value` like `dumps`, and each of `parts` as a continuation of `value`.
 
-    The Unpickler that has read `value` can read any one of the parts next. So a rank has an object of both
-    only once. Empty parts give no bytes.
+    The Unpickler that has read `value` can read any of the parts next. So an object that occurs in both is
+    one object on the rank. Empty parts give no bytes.
     """
     pickler = _Pickler(Memory())
     result = pickler.dump_all(value, parts, use_main, earlier_objects)
@@ -82,7 +82,7 @@ def dumps_with_parts(
 
 
 class _MainNamespace(dict[str, Any]):
-    """Stands for `__main__.__dict__` while that is pickled."""
+    """Placeholder for `__main__.__dict__` during pickling."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Any]]]:
         return main_namespace, ({name: self[name] for name in _MAIN_ATTRIBUTES if self.get(name)},)
@@ -100,7 +100,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
     def dump_all(
         self, value: Any, parts: Sequence[Any], use_main: bool, earlier_objects: Sequence[Any]
     ) -> tuple[bytes, tuple[bytes, ...], dict[str, Source]]:
-        """Do what `dumps_with_parts` does, once."""
+        """Pickle like `dumps_with_parts`, in a single attempt."""
         for obj in earlier_objects:
             self.dump(obj)
         if not use_main:
@@ -149,14 +149,14 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
-        # Functions that share a variable by `nonlocal` also share it on the rank. cloudpickle gives each
-        # function its own.
+        # Functions that share a variable by `nonlocal` also share it on the rank. cloudpickle would give each
+        # function a separate variable.
         return *super()._function_getnewargs(func)[:4], func.__closure__
 
     def _store_in_main(self, obj: Any, reduced: Any) -> Any:
-        """Make the rank store an object of `__main__` under the same name in its own `__main__`.
+        """Make the rank store an object of `__main__` under the same name in the rank's `__main__`.
 
-        Otherwise pickle could not find it there, for example in `torch.save(Net())`, in
+        Otherwise pickle could not find it on the rank, for example in `torch.save(Net())`, in
         `all_gather_object(out, Foo())`, or in a Pool within the rank.
         """
         if not isinstance(reduced, tuple):
@@ -183,7 +183,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return next((name for name in names if not name.startswith("_")), "")
 
     def _note_source(self, file: str) -> None:
-        # Only cells have entries without a modification time. A rank can read files itself.
+        # Only cells have entries without a modification time. Files can be read by the rank.
         entry = linecache.cache.get(file)
         if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
@@ -192,15 +192,15 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 def _reduce_class(reduced: Any) -> Any:
     """Make a class on the rank without running the code of its metaclass and bases for new classes.
 
-    That code has run in the kernel, and what it registered there is sent too. If it ran a second time,
-    it would find each class already registered: by its own entry, or because cloudpickle makes a class
-    twice if the register of classes refers to it.
+    That code has run in the kernel, and its registrations are sent as well. If it ran a second time, it
+    would find each class already registered: by the sent entry, or because cloudpickle makes a class twice
+    if the register of classes refers to it.
     """
     if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
         return reduced
     kind, name, bases, kwargs, tracker, _ = reduced[1]
-    # The part of a metaclass that comes from a library or from C (ABCMeta, torch's own) may have to run,
-    # so it does.
+    # The part of a metaclass that comes from a library or from C (such as ABCMeta or torch's metaclasses)
+    # might be needed, so it is run.
     library_metaclass = next(part for part in kind.__mro__ if not _is_sent_by_value(part))
     resolved = types.resolve_bases(bases)
     hooked_classes = [
@@ -269,7 +269,7 @@ def _reduce_cached_property(prop: functools.cached_property[Any]) -> Any:
 
 
 def _lock_reducer(make: Callable[[], Any]) -> Callable[[Any], Any]:
-    # Each process that runs a script makes its own lock under that name, so each rank does too.
+    # Each process that runs a script creates a separate lock under that name, so each rank does the same.
     return lambda lock: (make, ())
 
 
@@ -308,20 +308,20 @@ def _reduce_process_pool(pool: concurrent.futures.ProcessPoolExecutor) -> Any:
 
 
 def _reduce_log_file(handler: logging.FileHandler) -> Any:
-    """Send a log handler without its open file: each process that runs a script opens the file itself."""
+    """Send a log handler without its open file, because each process that runs a script opens the file."""
     if (
         type(handler) is not logging.FileHandler
     ):  # Subclasses rename files or connect, so two processes must not share one.
         return NotImplemented
     state = {name: value for name, value in vars(handler).items() if name not in {"stream", "lock"}}
-    # Append, whatever the mode was: the file exists, and the kernel continues to write to it.
+    # Append in any case, because the file exists, and the kernel continues to write to it.
     return _make_log_file, ({**state, "mode": "a", "stream": None},)
 
 
 def _reduce_proxy(proxy: Any) -> Any:
     """Send a proxy of a multiprocessing.Manager with this process's key, which the manager requires.
 
-    Children that multiprocessing starts inherit the key.
+    Children started by multiprocessing inherit the key.
     """
     make, args = proxy.__reduce__()
     return _make_proxy, (bytes(multiprocessing.current_process().authkey), make, args)
@@ -348,7 +348,7 @@ def _reduce_weak_reference(reference: weakref.ReferenceType[Any]) -> Any:
 
 
 def _reduce_proxy_of_object(proxy: Any) -> Any:
-    referent = proxy.__init__.__self__  # Attributes of a proxy are those of its object.
+    referent = proxy.__init__.__self__  # A proxy's attributes are its object's attributes.
     return _make_weak_reference, (weakref.proxy, referent, None)
 
 
@@ -403,11 +403,11 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 def _reduce_torch_object(torch: Any, obj: Any) -> Any:
-    """Send what cloudpickle cannot handle of torch's objects; return None for everything else.
+    """Send torch's objects that cloudpickle cannot handle. Return None for everything else.
 
-    Operators are sent by name, and scripted functions and modules as torch.jit saves them. What torch.compile
-    or torch.compiler.disable has wrapped is sent as the object inside, and the rank wraps it again, because
-    machine code and guards belong to one process.
+    Operators are sent by name, and scripted functions and modules in the format of torch.jit.save. For a
+    wrapper by torch.compile or torch.compiler.disable, the object inside is sent, and the rank wraps it
+    again, because machine code and guards belong to one process.
     """
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
@@ -439,7 +439,7 @@ def _reduce_torch_object(torch: Any, obj: Any) -> Any:
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
-    """Read the arguments with which torch.compile was called from torch's own objects."""
+    """Read, from torch's objects, the arguments with which torch.compile was called."""
     backend = context.callback
     while hasattr(backend, "_torchdynamo_orig_backend"):
         backend = backend._torchdynamo_orig_backend
@@ -500,7 +500,7 @@ def _make_class(
     tracker: str,
     hooked_classes: Sequence[type],
 ) -> Any:
-    """Make an empty class by `library_metaclass`, from which the class's metaclass is derived."""
+    """Make an empty class by calling `library_metaclass`, from which the class's metaclass is derived."""
     resolved = types.resolve_bases(bases)
     body = {sys.intern(key): value for key, value in kwargs.items()}
     if resolved is not bases:
@@ -514,7 +514,7 @@ def _make_class(
 
 @contextmanager
 def _disable_subclass_hooks(hooked_classes: Sequence[type]) -> Iterator[None]:
-    """Make `__init_subclass__` of some classes do nothing but call the next one."""
+    """Make `__init_subclass__` of some classes only call the next class's `__init_subclass__`."""
     # If the attributes of a class refer to its subclasses, the class is still empty when the subclasses
     # are made.
     owners = [owner for owner in hooked_classes if "__init_subclass__" in vars(owner)]
@@ -533,7 +533,7 @@ def _call_next_hook(owner: Any) -> Any:
 
 
 def _set_class_state(cls: type, state: tuple[dict[str, Any], Any]) -> None:
-    """Set the attributes of a class as its body does, even if its metaclass forbids setting them."""
+    """Set the attributes of a class like its body, even if its metaclass forbids setting them."""
     attributes, _ = state
     for name, value in attributes.items():
         if name != "_abc_impl":
@@ -598,7 +598,7 @@ def _fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
 def _make_weak_reference(make: Callable[[Any, Any], Any], referent: Any, callback: Any) -> Any:
     if referent is None:
         return weakref.ref(set())  # dead, as in the notebook
-    # In the notebook, a variable may keep it alive that is not sent.
+    # In the notebook, a variable that is not sent may keep it alive.
     _kept_referents.append(getattr(referent, "__self__", referent))
     return make(referent, callback)
 

@@ -1,8 +1,8 @@
-"""Send tensors and arrays so that those sharing memory in the notebook share it on the ranks too.
+"""Send tensors and arrays so that objects sharing memory in the notebook also share it on the ranks.
 
-A storage is sent once, whatever number of tensors view it. Memory shared with the notebook is mapped. If an
-array overlaps a tensor or another array, which only shows after pickling, `Memory.find_blocks` is True. The
-objects are then pickled again, with each stretch of shared memory sent once, as a block.
+A storage is sent once, even if several tensors view it. Memory shared with the notebook is mapped. If an
+array overlaps a tensor or another array, which is only known after pickling, `Memory.find_blocks` returns
+blocks. The objects are then pickled again, with each stretch of shared memory sent once, as a block.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of memory that several objects share, sent as one array of bytes.
+    """A stretch of memory shared by several objects, sent as one array of bytes.
 
-    storage: the storage that covers the whole block, if there is one. It is sent instead.
+    storage: a storage that covers the whole block, if any. It is sent instead.
     """
 
     start: int
@@ -42,7 +42,7 @@ class Memory:
 
     blocks: Sequence[Block] = ()
     storages: dict[int, Any] = field(default_factory=dict)
-    # Start, end, and the storage or array there; by its id, and by the number of the rank's own part.
+    # Start, end, and the storage or array in this stretch; by its id and the number of the part.
     _stretches: dict[tuple[int, int], tuple[int, int, Any]] = field(default_factory=dict)
     _part: int = 0
 
@@ -52,11 +52,11 @@ class Memory:
                 self._first(block.storage)
 
     def begin_part(self) -> None:
-        """Begin what is sent to the next rank alone. Part 0 is sent to all ranks."""
+        """Begin the part for the next rank. Part 0 is sent to all ranks."""
         self._part += 1
 
     def reduce_storage(self, storage: Any) -> Any:
-        """Send a storage of torch. All Python objects of one storage are sent as the first of them."""
+        """Send a storage of torch. Several Python objects for one storage are sent as the first of them."""
         import torch
 
         if isinstance(storage, torch.storage.TypedStorage):
@@ -105,7 +105,7 @@ class Memory:
         return _array_in_block, (block.owner, *form)
 
     def find_blocks(self) -> list[Block]:
-        """Return the blocks of what has been pickled: the stretches that overlap."""
+        """Return the blocks of the pickled objects: their overlapping stretches."""
         blocks: list[Block] = []
         group: list[tuple[tuple[int, int, Any], int]] = []
         stretches = [(stretch, part) for (_, part), stretch in self._stretches.items()]
@@ -113,7 +113,7 @@ class Memory:
         for stretch, part in [*stretches, ((sys.maxsize, 0, None), 0)]:
             if group and stretch[0] >= max(end for (_, end, _), _ in group):
                 parts = [number for _, number in group]
-                # Stretches that are sent to different ranks need no common block.
+                # Stretches sent to different ranks need no common block.
                 if len(group) > 1 and (0 in parts or len(set(parts)) < len(parts)):
                     blocks.append(_make_block([member for member, _ in group]))
                 group = []
@@ -178,7 +178,7 @@ def _untype_storage(make: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _copy_storage(content: bytearray) -> Any:
-    """Make a storage of torch's own memory, which is aligned and can be resized."""
+    """Make a storage from memory allocated by torch, which is aligned and can be resized."""
     import torch
 
     storage = torch.UntypedStorage(len(content))

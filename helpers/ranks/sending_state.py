@@ -1,8 +1,8 @@
-"""Send what a cell has attached to tensors, optimizers and modules: hooks, gradients, attributes.
+"""Send the objects that cells attach to tensors, optimizers and modules: hooks, gradients, attributes.
 
-torch's own pickling leaves these out. A forked process would have them, and so would each process that ran
-the cell as a script. Everything attached is set after the object exists, because it may refer back to it: a
-hook of a parameter can use the model.
+torch's pickling leaves these out. A forked process would have them, and so would each process that ran the
+cell as a script. Attached objects are set after the object itself exists, because they may refer back to it:
+for example, a hook of a parameter can use the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOOKS = ("hooks", "post_accumulate_hooks", "node_hooks", "node_prehooks")
 
 
 def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
-    """Send an object together with what is attached to it. Return None if pickle can send the object itself.
+    """Send an object with its attached objects. Return None if pickle can send the object itself.
 
     name_of: returns the name of a notebook's variable, or "".
     """
@@ -44,7 +44,7 @@ def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
 
 
 def _reduce_hooks(hooks: OrderedDict[Any, Any]) -> Any:
-    """Send hooks by number so that hooks registered on the rank later get other numbers."""
+    """Send hooks by number, so that hooks registered later on the rank get different numbers."""
     numbers = [key for key in hooks if type(key) is int]
     if not numbers or len(numbers) < len(hooks):
         return None
@@ -58,13 +58,13 @@ def _reduce_optimizer(optimizer: Any) -> Any:
     state = optimizer.__getstate__()
     attached = {key: value for key, value in vars(optimizer).items() if key not in state}
     if kind.__getstate__ is not sys.modules["torch"].optim.Optimizer.__getstate__:
-        # The class itself decides which of its own attributes can be sent.
+        # The class itself decides which of its attributes can be sent.
         attached = {k: v for k, v in attached.items() if k == "step" or k.endswith("_hooks")}
     return _make_optimizer, (kind,), (state, attached), None, None, _set_optimizer_state
 
 
 def _reduce_loader(loader: Any) -> Any:
-    """Send a loader without its persistent workers. The rank starts its own, as for a new loop."""
+    """Send a loader without its persistent workers. The rank starts new ones, as for a new loop."""
     kind: Any = type(loader)
     if loader._iterator is None or kind.__reduce_ex__ is not object.__reduce_ex__:
         return None
@@ -73,7 +73,7 @@ def _reduce_loader(loader: Any) -> Any:
 
 
 def _reduce_parametrized(module: Any) -> Any:
-    """Send a parametrized module. torch gives it a class of its own, which it refuses to pickle."""
+    """Send a parametrized module. torch gives it a new class, which it refuses to pickle."""
     kind = type(module)
     if "parametrizations" not in vars(module).get("_modules", ()) or len(kind.__bases__) != 1:
         return None
@@ -94,7 +94,7 @@ def _reduce_tensor(tensor: Any, name_of: Callable[[Any], str]) -> Any:
     kind = type(tensor)
     if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
         return None
-    # Code of a subclass must not run for what is read here.
+    # Reading these attributes must not run the code of a subclass.
     with torch._C.DisableTorchFunctionSubclass():
         attached = _read_attached(tensor, name_of)
         is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
@@ -142,7 +142,7 @@ def _is_strided_view(tensor: Any, base: Any) -> bool:
 
 
 def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
-    """Reduce a tensor of a subclass as its class does, but without its attributes."""
+    """Reduce a tensor of a subclass like its class, but without its attributes."""
     torch = sys.modules["torch"]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="backward hook")  # They are in `attached`.
@@ -153,7 +153,7 @@ def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
     ):
         make_plain, kind, plain_args, _ = args
         if make_plain is torch._utils._rebuild_tensor_v2:
-            # A leaf that requires gradients would have a graph after it has got its class.
+            # Changing its class would give a leaf that requires gradients a graph.
             plain_args = (*plain_args[:4], False, *plain_args[5:])
         return make, (make_plain, kind, plain_args, {})  # Attributes may refer to the tensor.
     attached.pop("attributes", None)
@@ -161,7 +161,7 @@ def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]:
-    """Return what torch's own pickling of this tensor leaves out, and its attributes."""
+    """Return the parts of this tensor that torch's pickling leaves out, and its attributes."""
     torch = sys.modules["torch"]
     attached: dict[str, Any] = {}
     if attributes := torch._utils._get_obj_state(tensor):
@@ -188,7 +188,7 @@ def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]
 
 
 def _hooks_of_accumulator(tensor: Any) -> dict[str, Any]:
-    """Read the hooks of the node that accumulates a leaf's gradient, from a handle of one more hook."""
+    """Read the hooks of the node that accumulates a leaf's gradient, through the handle of a new hook."""
     torch = sys.modules["torch"]
     has_own_dispatch = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     if tensor.is_inference() or tensor.layout is not torch.strided or has_own_dispatch:
@@ -211,7 +211,7 @@ def _hooks_of_accumulator(tensor: Any) -> dict[str, Any]:
 
 
 def hooks_of(tensor: Any) -> list[Any]:
-    """Return the functions that are attached to a tensor."""
+    """Return the functions attached to a tensor."""
     with sys.modules["torch"]._C.DisableTorchFunctionSubclass():
         attached = _read_attached(tensor, lambda _: "")
     return [hook for key in _HOOKS for hook in attached.get(key, {}).values()]
@@ -239,7 +239,7 @@ def _make_empty(kind: Any) -> Any:
 
 def _make_optimizer(kind: Any) -> Any:
     optimizer = _make_empty(kind)
-    # Before anything refers to `kind.step`: a scheduler's replacement of `step` must call the one with hooks.
+    # Before anything refers to `kind.step`: a scheduler's replacement must call the `step` with hooks.
     optimizer._patch_step_function()
     return optimizer
 
@@ -272,7 +272,7 @@ def _make_parameter(kind: Any, data: Any, requires_grad: bool) -> Any:
 
 
 def _make_quietly(make: Any, args: tuple[Any, ...]) -> Any:
-    """Make a sparse or quantized tensor without torch's warnings, which the notebook has shown."""
+    """Make a sparse or quantized tensor without torch's warnings, which the notebook has already shown."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(*args)
@@ -345,7 +345,7 @@ def _attach(tensor: Any, attached: Mapping[str, Any]) -> None:
 
 
 def _hide_graph(tensor: Any, name: str) -> None:
-    """Make a tensor's gradient depend on a graph that is in the notebook: a backward pass raises an error."""
+    """Make a tensor's gradient depend on the notebook's graph, so that a backward pass raises an error."""
     import torch
 
     function: Any = torch.autograd.Function

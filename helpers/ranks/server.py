@@ -1,12 +1,13 @@
 """The rank server: imports torch once, then forks ranks in milliseconds.
 
-    launcher ==control socket==> server --fork--> rank 0, rank 1, ...   (each a session of its own)
+    launcher ==control socket==> server --fork--> rank 0, rank 1, ...   (each in a separate session)
                  start, end             <--SIGCHLD--
              <== started, exit, ended
 
-A process next to the kernel, in its own session. It never runs a learner's code: a rank receives its task
-through its own channel, after the fork. The server ends when its control socket closes, and every process
-that its ranks made ends with it. If fork is unsafe (macOS), it starts each rank as a new interpreter instead.
+The server is a process next to the kernel, in a separate session. It never runs a learner's code: a rank
+receives its task after the fork, through a channel from the launcher. When the control socket closes, the
+server exits, and kills every process made by its ranks. If fork is unsafe (macOS), it starts each rank as a
+new interpreter instead.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from helpers.ranks.processes import (
 )
 from helpers.ranks.scratch import empty_folder, remove_tree
 
-# How long to keep killing what ranks left behind while it still forks, in seconds.
+# Time limit for killing processes left behind by ranks, in seconds, because they may continue to fork.
 _ORPHANS_TIMEOUT_S = 10.0
 START_FAILED_EXIT_CODE = 70
 """The exit code of a process that could not become a rank."""
@@ -50,13 +51,13 @@ def main(
     folders_to_empty: tuple[str, ...] = (),
     idle_s: float = 0.0,
 ) -> None:
-    """Serve the launcher at the other end of `fd` until that closes; then remove `folder`.
+    """Serve the launcher at the other end of `fd` until it closes. Then remove `folder`.
 
     Args:
         fd: The server's end of the control socket.
         start_method: "fork" or "spawn".
         folder: The folder of all worlds.
-        folders_to_empty: Folders that only ranks use. They are emptied when a launch has ended.
+        folders_to_empty: Folders used only by ranks. They are emptied when a launch has ended.
         idle_s: Exit after this many seconds without a request; 0 means never.
     """
     control = Messages(socket.socket(fileno=fd), MAX_FDS)
@@ -82,20 +83,20 @@ class _Server:
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     # launch -> the folder with its files
     folders: dict[int, Path] = field(default_factory=dict)
-    # launch -> a socket that reserves its MASTER_PORT while the ranks live
+    # launch -> a socket that reserves its MASTER_PORT as long as the ranks live
     ports: dict[int, socket.socket] = field(default_factory=dict)
     _wakeup_fd: int = -1
 
     def prepare(self) -> None:
-        """Import what every rank needs, then report that the server is ready."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore signals, because ranks can send any.
+        """Import the modules that every rank needs, then report that the server is ready."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks can send any signal.
         # `site.SpawnedServer` blocks SIGINT until this line, so that a Stop cannot end the server before it
         # ignores the signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         adopt_orphans()  # the processes that a rank leaves behind when it ends
         self._wakeup_fd, write = os.pipe()
         # select() continues after a signal handler has run (PEP 475), and misses a signal that came just
-        # before it. The byte that Python writes here at each signal wakes it.
+        # before it. So let Python write a byte to this pipe at each signal, which wakes select().
         os.set_blocking(self._wakeup_fd, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -148,7 +149,7 @@ class _Server:
             preload.preload(message["names"])
 
     def _port_of(self, launch: int) -> int:
-        """Return the port at which the ranks of a launch may open a store, held as in `ports.held_port`.
+        """Return the port for a store of a launch's ranks, reserved as by `ports.held_port`.
 
         The server chooses the port, because in a sandbox the launcher's ports belong to a different
         network.
@@ -181,11 +182,11 @@ class _Server:
             finally:
                 os._exit(
                     START_FAILED_EXIT_CODE
-                )  # Never return into the server's loop, whatever was raised.
+                )  # Never return into the server's loop, not even after an exception.
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
-        os.setsid()  # Its own group, so that one signal ends everything that it starts.
+        os.setsid()  # A separate group, so that one signal ends all processes started by the rank.
         # Otherwise signals of this process would wake the server, which shares the pipe.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -196,7 +197,7 @@ class _Server:
         importlib.import_module("helpers.ranks.worker").start(*fds)
 
     def reap_ranks(self) -> None:
-        """Report how each ended rank ended, and end the processes that it left behind."""
+        """Report the exit of each ended rank, and end the processes that it left behind."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -212,8 +213,8 @@ class _Server:
                 self.control.send({"exit": [launch, rank, code, fault]})
 
     def end_launch(self, launch: int) -> None:
-        """End all ranks of a launch, and every process that they made."""
-        # Signal all before waiting for the first, because each takes a while to free its memory.
+        """End all ranks of a launch, and all processes made by them."""
+        # Signal all before waiting for the first, because each needs some time to free its memory.
         pids = {pid for pid, (owner, _) in self.ranks.items() if owner == launch}
         end_process_groups(pids, self.ranks.keys() - pids)
         for pid, (owner, _) in list(self.ranks.items()):
@@ -240,8 +241,8 @@ class _Server:
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """End processes that became our children because the rank that made them has ended."""
-        # This process is the first of its sandbox: kill everything else in it.
+        """End processes adopted by this process because their rank has ended."""
+        # This process is the first of its sandbox, so kill everything else in it.
         if os.getpid() == 1 and not self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
@@ -258,7 +259,7 @@ class _Server:
 
 
 def _read_fault(folder: Path) -> str:
-    """Read what faulthandler wrote for a rank that a signal ended. Ignore anything but a regular file."""
+    """Read faulthandler's text about a rank killed by a signal. Ignore anything but a regular file."""
     with contextlib.suppress(OSError):
         fd = os.open(folder / "fault", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

@@ -1,6 +1,6 @@
-"""Report where a rank is when its launcher asks, and for which of its threads no rank can be waiting.
+"""Report a rank's position when its launcher asks, and its threads for which no rank can be waiting.
 
-The thread that listens to the launcher runs this in the rank, whatever the other threads do.
+The thread that listens to the launcher runs this in the rank, independent of the other threads.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from helpers.trace.joins import JoinCall
 
 # Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
-# A rendezvous with a shorter timeout ends by itself. Unless a program asks for less, the timeout is at least
-# five minutes, torch's default for a store.
+# A rendezvous with a shorter timeout will end without help. Unless a program asks for less, the timeout is at
+# least five minutes, torch's default for a store.
 SHORT_TIMEOUT_S = 300.0
 
-# Attributes of plain values and of `_HARMLESS_MODULES` that may be read. `set` is excluded, because it wakes
-# waiting threads.
+# Readable attributes of plain values and of `_HARMLESS_MODULES`. `set` is excluded, because it wakes waiting
+# threads.
 _HARMLESS_ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
@@ -79,7 +79,7 @@ _PLAIN_TYPES = frozenset(
 _CONTAINER_TYPES = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _PLAIN_STREAM_TYPES = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MAX_VALUES = 10_000
-# Limits of a report: the length of a name, and how many other threads and ranks it names.
+# Limits of a report: the length of a name, and the numbers of other threads and of ranks.
 _MAX_NAME, _MAX_THREADS, _MAX_RANKS = 80, 8, 1024
 _NAME_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTE_OPS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -93,7 +93,7 @@ _REFUSED_OPS = frozenset(
         "LOAD_BUILD_CLASS",
     }
 )
-# Threads of libraries that wake up to check their own data, as long as the process lives.
+# Threads of libraries that wake up to check the library's data, as long as the process lives.
 _MONITOR_THREADS = frozenset({"tqdm._monitor.TMonitor"})
 
 
@@ -103,7 +103,7 @@ _LimitedRanks = Annotated[tuple[int, ...], Meta(max_length=_MAX_RANKS)]
 
 @dataclass(frozen=True)
 class ChildCall:
-    """A call that a child process, forked by the rank, makes on a group of the rank. It never returns.
+    """A call on a group of the rank by a child process that the rank forked. It never returns.
 
     who: "DataLoader worker" or "child process".
     """
@@ -114,7 +114,7 @@ class ChildCall:
 
 
 def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
-    """Store a call of this process for the rank that forked it. Must run in the child, before the call."""
+    """Store a call of this process for its parent rank. Must run in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
     process_kind = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
@@ -122,7 +122,7 @@ def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
 
 
 def _read_child_call() -> ChildCall | None:
-    # Written by the learner's own processes, and perhaps not complete yet.
+    # The file is written by the learner's processes, and might not be complete yet.
     with contextlib.suppress(OSError, RuntimeError, DecodeError):
         return json.decode(_child_call_file(os.getpid()).read_bytes(), type=ChildCall)
     return None
@@ -134,22 +134,22 @@ def _child_call_file(rank_pid: int) -> Path:
 
 @dataclass(frozen=True)
 class Status:
-    """A rank's report of where it is, with the limits within which the launcher reads it.
+    """A rank's report of its position. The types limit what a launcher accepts.
 
     Attributes:
         at: The learner's line.
         inside: The function of torch that the main thread is in, or "".
-        meets: The rendezvous that it is in ("init_process_group", "store.get", ...), or "".
-        needs: The ranks that must come to the rendezvous; empty if all ranks of the world must.
-        named: The members of the group that it makes.
+        meets: Its current rendezvous ("init_process_group", "store.get", ...), or "".
+        needs: The ranks needed at the rendezvous; empty for all ranks of the world.
+        named: The members of the group being made.
         keys: The keys of a store that it waits for.
-        asleep: The main thread is in an event loop that only the rank's own threads can wake.
+        asleep: Whether the main thread is in an event loop that only threads of this rank can wake.
         others: The names and lines of its other threads that are in the learner's code.
         idle: The threads for which no other rank can be waiting, by their ids inside the rank.
         quiet: The background threads if none can communicate with other ranks; None if one may.
-        joins: The call of init_process_group that it is in.
-        alarm: A signal will reach it when its timer expires.
-        child: A call that one of its processes is in.
+        joins: Its current call of init_process_group.
+        alarm: Whether it will receive a signal when a timer expires.
+        child: The current call of one of its child processes.
     """
 
     at: FrameLine | None = None
@@ -195,9 +195,7 @@ def status(main: int, listener: int) -> Status:
 
 
 def _join_call(frame: FrameType | None) -> JoinCall | None:
-    with contextlib.suppress(
-        Exception
-    ):  # The arguments may be objects of the learner's own classes.
+    with contextlib.suppress(Exception):  # The arguments may be objects of the learner's classes.
         return current_join_call(frame)
     return None
 
@@ -205,8 +203,8 @@ def _join_call(frame: FrameType | None) -> JoinCall | None:
 def _is_in_own_event_loop(frame: FrameType | None) -> bool:
     """Return whether a thread is in an asyncio loop that only threads of this process can wake.
 
-    This is the case if only the loop's own pipe is registered with its selector. (The kernel shows whether a
-    timer will expire: the loop does not wait longer than that.)
+    This is the case if nothing but the loop's internal pipe is registered with its selector. (The kernel
+    shows whether a timer will expire, because the loop does not wait beyond it.)
     """
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
@@ -219,7 +217,7 @@ def _is_in_own_event_loop(frame: FrameType | None) -> bool:
 
 
 def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
-    """Return name and place of the other threads that are in the learner's code, up to a limit."""
+    """Return the names and places of the other threads in the learner's code, up to a limit."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads = []
     for ident, frame in sys._current_frames().items():
@@ -232,7 +230,7 @@ def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
 def _current_rendezvous(
     frame: FrameType | None,
 ) -> tuple[str, tuple[int, ...], tuple[int, ...], bool]:
-    """Return the rendezvous that a thread is in, the ranks that must come, those named, and if it ends soon.
+    """Return a thread's rendezvous, its needed ranks, the members of the group, and whether it ends soon.
 
     An empty tuple of ranks stands for all ranks of the world.
     """
@@ -251,7 +249,7 @@ def _current_rendezvous(
 
 
 def _rank_numbers(ranks: object) -> tuple[int, ...]:
-    """Return the ranks in a list that the learner's code has passed; empty if it is not a list."""
+    """Return the ranks in a list passed by the learner's code; empty if it is not a list."""
     numbers: Sequence[object] = ranks if type(ranks) is list else ()
     return tuple(rank for rank in numbers if type(rank) is int)[:_MAX_RANKS]
 
@@ -267,10 +265,9 @@ def _times_out_soon(arguments: Mapping[str, Any]) -> bool:
 def _harmless_threads() -> list[int]:
     """Return the native ids of Python threads for which no other rank can be waiting.
 
-    For example, a thread that sleeps and reads a list in an endless loop can always continue, so it
-    would hide each deadlock. A thread is included only if it handles nothing but plain values, uses only
-    operations that are known to be harmless, and no thread waits for its end. Otherwise the launch's
-    budget decides.
+    For example, a thread that sleeps and reads a list in an endless loop can always continue, so it would
+    hide every deadlock. A thread is only included if it handles nothing but plain values, only uses
+    operations known to be harmless, and no thread waits for its end. Otherwise the launch's budget decides.
     """
     frames = sys._current_frames()
     awaited = set(_joined_threads(frames.values()))
@@ -286,7 +283,7 @@ def _harmless_threads() -> list[int]:
 
 
 def _joined_threads(frames: Any) -> Iterator[int]:
-    """Yield the ids of the thread objects for whose end some thread waits."""
+    """Yield the ids of the thread objects that some thread is joining."""
     for innermost in frames:
         frame = innermost
         while frame is not None:
@@ -310,8 +307,8 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
         elif frame.f_globals.get("__name__") != "threading":
             return False
         frame = frame.f_back
-    # A Timer has no function of the learner's on its stack until it fires. A thread that raises ends in the
-    # hook, and what it prints goes to stdout, so neither may have been replaced by the learner's code.
+    # A Timer has no function of the learner's on its stack until it fires. A raising thread ends in the hook,
+    # and its prints go to stdout, so neither may have been replaced by the learner's code.
     has_plain_output = (
         threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _PLAIN_STREAM_TYPES
     )
@@ -321,7 +318,7 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
 def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], checked_ids: set[int]) -> bool:
     """Return whether code with plain values as its parameters can wake no other thread or rank.
 
-    scope: the values of its other names. checked_ids: the functions that have been checked already.
+    scope: the values of its other names. checked_ids: the ids of functions that have already been checked.
     """
     if any(isinstance(const, CodeType) for const in code.co_consts):
         return False  # Functions defined inside it are not checked.
@@ -353,7 +350,7 @@ def _is_harmless_name(
 
 
 def _are_harmless_values(values: list[Any], code: CodeType, checked_ids: set[int]) -> bool:
-    """Return whether `code` cannot wake others by anything that it does with these values."""
+    """Return whether `code` cannot wake other threads or ranks by using these values."""
     for count, value in enumerate(values):  # The list grows during the loop.
         kind = type(value)
         if kind in _PLAIN_TYPES or kind is threading.Event:
@@ -393,7 +390,7 @@ def _is_harmless_value(value: Any, code: CodeType, checked_ids: set[int]) -> boo
 def _is_from_harmless_module(value: Any) -> bool:
     """Return whether a value belongs to one of `_HARMLESS_MODULES`.
 
-    A learner may have replaced its attributes.
+    This checks the value itself, because a learner may have replaced an attribute of the module.
     """
     module = getattr(value, "__module__", "") or type(getattr(value, "__self__", None)).__module__
     return type(value) in _PLAIN_TYPES or module in _HARMLESS_MODULES

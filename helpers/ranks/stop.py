@@ -1,7 +1,7 @@
 """Handle Stop (or Ctrl-C): the first press interrupts, and further presses do not interrupt the cleanup.
 
-The system interrupts only the main thread. In a kernel each press is also counted (`count_stops`), and a
-launch in another thread checks the count while it waits (`raise_if_stopped`).
+The system only interrupts the main thread. In a kernel each press is also counted (`count_stops`), and a
+launch in another thread checks the count while waiting (`raise_if_stopped`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 @dataclass
 class _StopCount:
-    """How often Stop was pressed in this process."""
+    """The number of presses of Stop in this process."""
 
     count: int = 0
 
 
 @dataclass(frozen=True)
 class _CountingHandler:
-    """A handler of SIGINT that counts a press, and then calls the previous handler."""
+    """A handler of SIGINT that counts the press, then calls the previous handler."""
 
     previous: Any
 
@@ -34,10 +34,10 @@ class _CountingHandler:
 
 
 class _ThreadState(threading.local):
-    """What a thread knows of presses.
+    """A thread's knowledge of presses.
 
-    seen: the number of presses when its launch began; None outside a launch, or when that launch was
-    stopped.
+    seen: the number of presses at the beginning of its launch; None outside a launch, and once the launch
+    was stopped.
     """
 
     seen: int | None = None
@@ -49,7 +49,7 @@ _stop_count, _thread_state = _StopCount(), _ThreadState()
 def count_stops(kernel: Any) -> None:
     """Count presses of Stop in a kernel's main thread, during this cell and after it.
 
-    Must be called in each cell, because ipykernel sets its own handler before a cell and another one after.
+    Must be called in each cell, because ipykernel sets one handler before a cell and another one after it.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _counting_handler(signal.getsignal(signal.SIGINT)))
@@ -84,7 +84,7 @@ def raise_if_stopped() -> None:
 def raise_first_stop() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first Stop (or Ctrl-C) in the block, and ignore the following ones.
 
-    Pressing Stop repeatedly must not interrupt the ending of the ranks.
+    Pressing Stop repeatedly must not interrupt the termination of the ranks.
     """
     if threading.current_thread() is not threading.main_thread():
         outer_seen = _thread_state.seen

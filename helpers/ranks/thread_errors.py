@@ -1,7 +1,7 @@
-"""Remember the exceptions that ended a learner's threads: Python only prints them.
+"""Remember the exceptions that ended a learner's threads, because Python only prints them.
 
-The main program often fails later because of one, with an error that names a different cause, or returns a
-wrong value. `worker` calls this in a rank.
+As a consequence, the main program often fails later, with an error that names a different cause, or returns
+a wrong value. `worker` calls this in a rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def remember_thread_errors() -> None:
             del _errors[MAX_THREAD_ERRORS:]
         original(args)
 
-    # `status` looks whether a learner's code has replaced the hook, so this is the original one.
+    # `status` checks whether a learner's code has replaced the hook, so make this the original hook.
     threading.excepthook = threading.__excepthook__ = hook
 
 
@@ -38,10 +38,10 @@ def take_thread_errors() -> list[ErrorReport]:
 
 
 def add_thread_error(report: ErrorReport, thread_errors: list[ErrorReport]) -> ErrorReport:
-    """Return the report of an exception of the main program, which follows from a thread's if there is one.
+    """Return the main program's report, extended by a thread's exception if there was one.
 
-    Python prints the thread's exception first, and so does this: its lines, and the main program's error as
-    what came afterwards.
+    Python prints the thread's exception first. The combined report has the same order: the thread's lines,
+    then the main program's error as the consequence.
     """
     if not thread_errors or thread_errors[0].when_ns > report.when_ns:
         return report

@@ -1,7 +1,7 @@
-"""Read from the kernel what a process does: which threads run or wait, until when, and its sockets.
+"""Read a process's state from the kernel: its running and waiting threads, their deadlines, and its sockets.
 
-A thread that waits is in a system call. The call's number and arguments are in /proc/PID/task/TID/syscall
-for processes that may trace it (see proc(5)). The time until which it waits is in the thread's memory.
+A waiting thread is in a system call. The call's number and arguments are in /proc/PID/task/TID/syscall for
+processes that may trace it (see proc(5)). The deadline of its wait is in the thread's memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 FOREVER = float("inf")
 # gloo's name for the thread that checks its connections every 10 ms, as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-# The arguments of its wait: 64 events, 10 ms. They identify the thread before torch 2.12, where it has
+# The arguments of its wait: 64 events, 10 ms. They identify the thread in torch before 2.12, where it has
 # no name.
 _GLOO_EPOLL_ARGUMENTS = [64, 10]
 # RPC's name for the thread that checks whether a message has arrived. It never sleeps.
@@ -71,13 +71,15 @@ class Thread:
     Attributes:
         inner: Its id inside the process's namespace, which differs in a sandbox.
         state: A letter of proc(5), such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped).
-        switches: How often it has given up the processor. If the number is unchanged, it has not run since.
-        call: The system call in which it waits; "" if it is none of those known here, "?" if it is hidden.
-        ends_in_s: The wait ends by itself after at most this many seconds; FOREVER if never.
-        private: Only a thread of the same process or of its descendants can wake it.
+        switches: The number of times that it has given up the processor. If the number is unchanged, the
+            thread has not run since.
+        call: The system call in which it waits; "" if the call is not in `_SYSTEM_CALLS`, "?" if it is
+            hidden.
+        ends_in_s: Maximum number of seconds until the wait times out; FOREVER if it never does.
+        private: Whether only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
-        ran_ms: How long it has run. This is read only for RPC_LOOP, which on a machine with many cores
-            never gives up the processor.
+        ran_ms: Its running time. This is only read for RPC_LOOP, which on a machine with many cores never
+            gives up the processor.
     """
 
     id: int
@@ -93,7 +95,7 @@ class Thread:
 
 
 def read_threads(pid: int) -> list[Thread]:
-    """Return the threads of a process, its main thread first, without those that end meanwhile."""
+    """Return the threads of a process, beginning with its main thread, without those ending meanwhile."""
     if sys.platform != "linux" or not pid:
         return []
     threads = []
@@ -105,7 +107,7 @@ def read_threads(pid: int) -> list[Thread]:
 
 
 def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
-    """Return how long a process's threads have run, and how long they were queued for a core, in ns.
+    """Return the running time of a process's threads, and their queueing times for a core, in ns.
 
     The last number is the queueing time of the threads called `separate_name`, which is not part of the
     second number.
@@ -139,7 +141,7 @@ def _read_thread(pid: int, tid: int) -> Thread:
             inner = int(value.split()[-1])
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
-    if state != "S":  # A running thread is not in a system call that waits.
+    if state != "S":  # A running thread is not in a waiting system call.
         ran_ns = int(_read_text(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
         return Thread(tid, inner, name, state, switches, ran_ms=ran_ns // 1_000_000)
     try:
@@ -164,7 +166,7 @@ def _read_thread(pid: int, tid: int) -> Thread:
 
 
 def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
-    """Return in how many seconds a wait ends at the latest, and whether only the process can end it."""
+    """Return the maximum remaining time of a wait, in seconds, and whether only the process can end it."""
     if call == "futex":
         private = bool(args[1] & _FUTEX_PRIVATE)
         kind = args[1] & 127
@@ -191,7 +193,7 @@ def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
 def _is_anonymous_pipe(pid: int, fd: int) -> bool:
     """Return whether only a process and its descendants can write to the descriptor that it reads.
 
-    A rank starts without a pipe to read from, so it has made this pipe itself. (A fifo has a name, so
+    A rank starts without a pipe to read from, so it has created this pipe itself. (A fifo has a name, so
     other processes may open it.)
     """
     with contextlib.suppress(OSError):
@@ -200,7 +202,7 @@ def _is_anonymous_pipe(pid: int, fd: int) -> bool:
 
 
 def lock_holders(pid: int) -> frozenset[int]:
-    """Return the processes that hold the file locks for which threads of a process wait; see proc_locks(5).
+    """Return the holders of the file locks for which threads of a process wait; see proc_locks(5).
 
     The id is -1 for an open file description lock (F_OFD_SETLKW), which several processes may share.
     """
@@ -218,7 +220,7 @@ def lock_holders(pid: int) -> frozenset[int]:
 
 
 def holders_of_open_files(pid: int) -> frozenset[int]:
-    """Return the processes that hold locks to write on files that this process has open, too.
+    """Return the holders of write locks on files that this process has also opened.
 
     A library such as sqlite does not wait in the kernel for such a lock, but sleeps and tries again.
     """
@@ -239,9 +241,9 @@ def holders_of_open_files(pid: int) -> frozenset[int]:
 
 
 def listening_ports(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
-    """Return the TCP ports on which a process listens, in its own network. Empty if they are hidden.
+    """Return the TCP ports on which a process listens, in its network; empty if they are hidden.
 
-    table: the `connections` of that network, if they have been read already.
+    table: the `connections` of that network, if they have already been read.
     """
     with contextlib.suppress(OSError, ValueError):
         ports_by_inode = {
@@ -262,7 +264,7 @@ def connection_queues(
     """Return (bytes not yet sent, bytes not yet read) for each TCP connection of a process, by inode.
 
     Return None if the kernel does not show them, because the process has ended or is in a sandbox. table: the
-    `connections` of its network, if they have been read already.
+    `connections` of its network, if they have already been read.
     """
     with contextlib.suppress(OSError, ValueError):
         inodes = _socket_inodes(pid)
@@ -284,7 +286,7 @@ def connections(pid: int) -> Iterator[list[str]]:
 
 
 def _socket_inodes(pid: int) -> set[int]:
-    """Return the inodes of the sockets that a process has open."""
+    """Return the inodes of a process's open sockets."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile

@@ -1,17 +1,17 @@
 """Work around cases in which torch itself hangs or fails in ordinary programs.
 
 **Groups that are made and destroyed more than once** (`init_process_group("gloo")`, as in every tutorial).
-torch's own rendezvous works once per process. If a script destroys its group and makes a new one, rank 0
-closes the store with the first group while other ranks may already use it for the second. Also, the rank that
-finishes connecting first closes gloo's connections while others still connect. Measured with torch 2.13 and 4
-ranks that run `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs
-failed or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, each
-rendezvous has its own keys, and a rendezvous ends for all ranks at the same time.
+torch's rendezvous works once per process. If a script destroys its group and makes a new one, rank 0 closes
+the store with the first group while other ranks may already use it for the second. Also, the first rank to
+finish connecting closes gloo's connections while others still connect. Measured with torch 2.13 and 4 ranks
+running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs failed
+or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, each rendezvous
+has separate keys, and a rendezvous ends for all ranks at the same time.
 
 **Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the
 model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, while holding
 the GIL. The group's destructor joins gloo's threads, one of which may be waiting for the GIL. Measured with
-torch 2.13: 9 of 16 such launches hung, and 4 to 16 of 24 processes that were forked without this project. A
+torch 2.13: 9 of 16 such launches hung, and so did 4 to 16 of 24 processes forked without this project. A
 reference held from Python avoids this, because it is released without the GIL.
 """
 
@@ -24,12 +24,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-# Groups whose reducer is being destroyed, or has been since the last reducer was made.
+# Groups whose reducer is being destroyed, or was destroyed after the last reducer was made.
 _released_groups: list[Any] = []
 
 
 def install() -> None:
-    """Make torch in this process keep rendezvous apart, and keep groups longer than reducers."""
+    """Make torch in this process separate consecutive rendezvous, and keep groups longer than reducers."""
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     rendezvous_module: Any = importlib.import_module("torch.distributed.rendezvous")
     rendezvous = _RendezvousState(rendezvous_module._create_c10d_store, c10d._is_barrier_after_init)
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 class _RendezvousState:
-    """What this rank stores about each rendezvous, by its place (address, port and world size)."""
+    """This rank's state of each rendezvous, by place (address, port and world size)."""
 
     def __init__(self, create: Any, barrier: Any) -> None:
         self.create_plain_store, self.plain_barrier_after_init = create, barrier
@@ -61,12 +61,12 @@ class _RendezvousState:
 
         store = self.create_plain_store(hostname, port, rank, world_size, timeout, use_libuv)
         if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-            return store  # The agent's store keeps each rendezvous apart itself.
+            return store  # The agent's store already separates consecutive rendezvous.
         if rank == 0:
             self.stores.append(store)  # Later stores share the server of the first one.
         self.pending = place = (hostname, port, world_size)
         # Count a rendezvous when it is over, not when it begins: if the call fails on only one rank, all
-        # still mean the same rendezvous.
+        # ranks still mean the same rendezvous.
         return PrefixStore(f"rendezvous {self.completed[place]} of {world_size}", store)
 
     def barrier_after_init(self) -> int:
@@ -89,7 +89,7 @@ def _keep_groups_of_reducers() -> None:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            _released_groups.clear()  # By now the reducers of these groups are destroyed.
+            _released_groups.clear()  # By now the reducers of these groups have been destroyed.
             arguments = [*args, *kwargs.values()]
             self._groups = [argument for argument in arguments if isinstance(argument, group)]
 

@@ -1,7 +1,7 @@
-"""An exception of a rank as plain data: its kind, its text, and its places.
+"""A rank's exception as plain data: its kind, its text, and its places.
 
-The class may be the learner's own, so any attribute may differ from Python's, and reading it may fail. Even
-then the rank reports that it raised.
+The class may be the learner's, so any attribute may differ from Python's, and reading it may fail. Even then,
+the rank reports that it raised.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ErrorReport:
     """A rank's report of an exception.
 
     Attributes:
-        frames: Where it was raised, innermost last.
-        when_ns: Orders failures in time.
+        frames: The stack where it was raised, innermost frame last.
+        when_ns: The time of the exception, for ordering failures.
         missing: The name that a NameError did not find.
-        joins: The call of init_process_group that raised, if one did.
+        joins: The raising call of init_process_group, if any.
     """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
@@ -74,9 +74,7 @@ def _frames_of(error: BaseException) -> list[FrameLine]:
 
 
 def _missing_name(error: BaseException) -> str:
-    if (
-        type(error) is not NameError
-    ):  # An UnboundLocalError is about a name that exists in the function.
+    if type(error) is not NameError:  # The name in an UnboundLocalError exists in the function.
         return ""
     name = vars(NameError)["name"].__get__(error)
     return clip_text(name, _MAX_KIND) if type(name) is str else ""
@@ -95,7 +93,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _plain_attribute(error: BaseException, name: str) -> Any:
-    """Return Python's own attribute of an exception, even if its class redefines that name."""
+    """Return Python's built-in attribute of an exception, even if its class redefines that name."""
     return vars(BaseException)[name].__get__(error)
 
 
@@ -107,7 +105,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def _safe_str(value: object) -> str:
-    """Return the text of an object, even if its own code returns an odd kind of str."""
+    """Return the text of an object, even if its `__str__` returns an odd kind of str."""
     try:
         return clip_text(str(value), _MAX_MESSAGE)
     except BaseException:  # including SystemExit
@@ -115,7 +113,7 @@ def _safe_str(value: object) -> str:
 
 
 def _checkpoint_message(error: Any) -> str:
-    """Return a short text for torch's CheckpointException, whose own text is a traceback per rank."""
+    """Return a short text for torch's CheckpointException, whose text consists of one traceback per rank."""
     ranks: dict[str, list[str]] = {}
     for rank, (cause, _) in error.failures.items():
         ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))

@@ -1,6 +1,6 @@
-"""Explain why something cannot be sent to the ranks: which variable, on which line, and what to do.
+"""Explain why an object cannot be sent to the ranks: name the variable, its line, and a remedy.
 
-`payload` calls this only after pickling has failed, so nothing here needs to be fast.
+`payload` only calls this after pickling has failed, so nothing here needs to be fast.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def explain_unsendable(
     args: Sequence[Any],
     rank_args: Sequence[Sequence[Any]],
 ) -> CannotSend:
-    """Return an error that names the variable that cannot be pickled."""
+    """Return an error that names the unpicklable variable."""
     for used in _used_values(fn, args, rank_args):
         if pickling_problem(used.value):
             return CannotSend(describe_unsendable(used.name, used.value, used.line), used.name)
@@ -162,7 +162,7 @@ def pickling_problem(value: Any) -> str:
 
 
 def describe_unsendable(name: str, value: Any, line: str = "") -> str:
-    """Explain why `name` cannot be sent, with the part of its value that is the cause."""
+    """Explain why `name` cannot be sent, including the part of its value that causes the failure."""
     path, part = _smallest_unsendable(name, value)
     kind, remedy = _kind_and_remedy(part)
     text = f"{name} cannot be sent to the ranks: "
@@ -171,12 +171,12 @@ def describe_unsendable(name: str, value: Any, line: str = "") -> str:
 
 
 def is_process_bound(value: Any) -> bool:
-    """Return whether a value is of a kind that belongs to one process, without pickling, which is slow."""
+    """Return whether a value's kind belongs to a single process, without pickling it, which is slow."""
     return _known_kind(getattr(value, "__self__", value)) is not None
 
 
 def _kind_and_remedy(part: Any) -> tuple[str, str]:
-    """Return what a value is, and what to write instead."""
+    """Return a description of a value's kind, and a replacement to write."""
     type_name = type(part).__qualname__
     if type(part).__module__ not in {"builtins", "__main__"}:
         type_name = f"{type(part).__module__}.{type_name}"
@@ -244,7 +244,7 @@ def _parts_of(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _attached_parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield hooks and parts of torch's objects under the names that a reader uses: `net.weight`."""
+    """Yield hooks and parts of torch's objects under readable names: `net.weight`."""
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -289,7 +289,7 @@ def _is_sent_by_value(function: types.FunctionType) -> bool:
 
 
 def _values_used_by(function: Any) -> Iterator[_UsedValue]:
-    """Yield what a function uses from outside: global and enclosing variables, defaults, attributes."""
+    """Yield a function's outside values: global and enclosing variables, defaults, attributes."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return

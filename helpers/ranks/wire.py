@@ -1,8 +1,8 @@
 """Encode and decode the bytes between a rank and its launcher, safely even if the rank is hostile.
 
 A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. Each kind has a maximum size. The
-body of a value is JSON that describes it, followed by the raw bytes of its tensors. Reading one can only make
-plain data and tensors. Nothing is ever unpickled here.
+body of a value is JSON that describes it, followed by the raw bytes of its tensors. Decoding a value can only
+create plain data and tensors. Nothing is ever unpickled here.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ MAX_BYTES = {
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
-# Kinds of named tuple in one value. Further kinds become plain tuples.
+# Maximum number of kinds of named tuples in one value. Further kinds become plain tuples.
 MAX_NAMED_TUPLES = 50
 MAX_NAMED_TUPLE_FIELDS = 200
-# How many parts of a set, or keys of a dict, may have the same hash.
+# Maximum number of parts of a set, or keys of a dict, with the same hash.
 MAX_EQUAL_HASHES = 64
 _MAX_NAME = 80
 _ALIGNMENT = 16
@@ -60,7 +60,7 @@ class WireError(Exception):
 
 
 class CannotReturn(TypeError):
-    """A value holds something that a rank cannot return."""
+    """A value contains an object that a rank cannot return."""
 
 
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
@@ -89,14 +89,14 @@ def recv_exactly(sock: socket.socket, count: int) -> bytearray:
 
 
 def recv_frame(sock: socket.socket) -> tuple[int, bytearray]:
-    """Receive one frame of any size from a blocking socket. Only ranks do this: they trust their launcher."""
+    """Receive one frame of any size from a blocking socket. Only for ranks, which trust their launcher."""
     kind, length = HEADER.unpack(recv_exactly(sock, HEADER.size))
     return kind, recv_exactly(sock, length)
 
 
 @dataclass
 class FrameReader:
-    """Cut the data from a rank into frames as it arrives, each no longer than its kind allows."""
+    """Splits the data from a rank into frames as it arrives, each no longer than its kind allows."""
 
     max_bytes: dict[int, int] = field(default_factory=lambda: dict(MAX_BYTES))
     _head: bytearray = field(default_factory=bytearray)
@@ -107,7 +107,9 @@ class FrameReader:
     def feed_from(
         self, sock: socket.socket, budget: int = 4 << 20
     ) -> Iterator[tuple[int, bytearray]]:
-        """Read what a non-blocking socket has (at most about `budget` bytes), and yield complete frames.
+        """Read the available data from a non-blocking socket, and yield complete frames.
+
+        Stop after about `budget` bytes.
 
         Raises:
             EOFError: The socket was closed.
@@ -146,7 +148,7 @@ class FrameReader:
 
 
 def encode(value: Any, max_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memoryview]:
-    """Encode a value as the chunks of a frame's body. Raise CannotReturn with the part that fails."""
+    """Encode a value as the chunks of a frame's body. Raise CannotReturn with the failing part."""
     writer = _Writer()
     tree = writer.encode_value(value, "value", 0)
     text = json.dumps(tree, separators=(",", ":")).encode()
@@ -168,9 +170,9 @@ def decode(body: bytearray, max_parts: int = 0) -> Any:
 
     Args:
         body: The body of a frame.
-        max_parts: How many commas and brackets its text may have; 0 means any number. They are counted
-            before anything is decoded, because each may become an object of some hundred bytes, which
-            takes some microseconds.
+        max_parts: Maximum number of commas and brackets in its text; 0 for no limit. They are counted
+            before anything is decoded, because each may become an object of a few hundred bytes, which
+            takes a few microseconds.
 
     Raises:
         WireError: The body is not a valid value.
@@ -290,7 +292,7 @@ class _Writer:
                 f"{path} is a {tensor.layout} tensor. Return the result of its .to_dense()."
             )
         flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        # A single element counts as contiguous whatever its stride; a view as bytes needs stride 1.
+        # A single element counts as contiguous with any stride, but a view as bytes needs stride 1.
         flat = flat.as_strided((flat.numel(),), (1,))
         raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
         name = str(tensor.dtype).removeprefix("torch.")
@@ -339,7 +341,7 @@ class _Reader:
         return self._decode_leaf(kind, rest)
 
     def _decode_named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
-        """Decode a tuple with named parts, which does not need the rank's class."""
+        """Decode a tuple with named parts, without needing the rank's class."""
         values = [self.decode_value(part, depth + 1) for part in parts]
         _check_names(name, fields)
         if len(fields) != len(values):
@@ -424,7 +426,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _field_names(value: tuple[Any, ...]) -> list[str]:
-    """Return the names of a tuple's parts: a namedtuple's, or those of a result such as x.max(dim=0)."""
+    """Return the field names of a namedtuple, or of a result such as x.max(dim=0)."""
     kind = type(value)
     names = getattr(kind, "_fields", None)
     if names is None and hasattr(kind, "n_sequence_fields"):

@@ -1,8 +1,8 @@
-"""The code inside one rank: join the group, call the function, send back what happened.
+"""The code inside one rank: join the group, call the function, send the result.
 
 The server calls `main` in a freshly forked process. If fork is unsafe, it starts this module as a program.
-Either way the rank gets two descriptors of its own: the channel to its launcher, which also identifies it,
-and the pipe for its output.
+Either way the rank gets two private descriptors: the channel to its launcher, which also identifies it, and
+the pipe for its output.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ CHANNEL_FD, LOG_FD = 3, 4
 # Set in every rank's environment, to refuse launches from there.
 INSIDE_RANK_VARIABLE = "REAL_RANKS_INSIDE"
 
-# How many new modules make an import so slow that the server should do it once for all ranks.
+# Number of new modules that makes an import so slow that the server should do it once for all ranks.
 _SLOW_IMPORT_MODULES = 50
-# How long a rank waits for a reply; the launcher's own deadlines are shorter.
+# Timeout of a rank that waits for a reply; the launcher's deadlines are shorter.
 _REPLY_TIMEOUT_S = 60.0
-# How long ranks on several hosts wait for each other; the launch's own budget ends sooner.
+# Timeout of ranks on several hosts that wait for each other; the launch's budget ends sooner.
 _RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 
 
 def main(sock: socket.socket) -> None:
-    """Serve one launcher over `sock` until that closes. Never returns."""
+    """Serve one launcher over `sock` until it closes. Never returns."""
     try:
         rank = _Rank(sock)
         rank.serve()
@@ -88,7 +88,7 @@ class _Rank:
     """One rank: its channel, its recorder, and its namespace.
 
     The main thread runs the tasks. A second thread listens to the launcher: it passes tasks on, and reports
-    where the main thread is, even while that is deep inside torch.
+    the main thread's position, even while the main thread is deep inside torch.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -101,21 +101,21 @@ class _Rank:
         self.ask_lock = threading.Lock()
         self.namespace: dict[str, Any] = reset_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
-        # The namespaces of functions that `--send` has sent to cells
+        # Namespaces of functions that `--send` has sent to cells
         self.sent_namespaces: list[dict[str, Any]] = []
-        self.module_count = 0  # how many modules were imported when the task began
+        self.module_count = 0  # number of imported modules at the beginning of the task
         # Set in a process that the learner's code forks: it has the rank's memory, but is not the rank.
         self.is_forked_child = False
 
     def serve(self) -> None:
-        # Not with `threading`, whose list of threads must show only the learner's own.
+        # Not with `threading`, whose list of threads must only show the learner's threads.
         _thread.start_new_thread(self._receive_frames, ())
         while True:
             self.run(*_split_task(self.tasks.get()))
 
     def run(self, task: Task, payload: memoryview) -> None:
-        """Run one task and answer with RESULT or ERROR, whatever the task does."""
-        # Look them up before the task runs, because it may replace these names.
+        """Run one task and answer with RESULT or ERROR."""
+        # Look these functions up before the task runs, because it may replace their names.
         encode, send = wire.encode, self.channel.send
         try:
             if task.identity is not None:
@@ -136,7 +136,7 @@ class _Rank:
             for thread_error in take_thread_errors():
                 send(wire.THREAD_ERROR, json.encode(thread_error))
             send(wire.RESULT, *chunks)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's too.
+        except BaseException as error:  # Includes the learner's SystemExit and KeyboardInterrupt.
             if self.is_forked_child:
                 end_forked_child(error)
             with contextlib.suppress(Exception):
@@ -160,9 +160,9 @@ class _Rank:
         return None
 
     def _store_sent_names(self, names: dict[str, Any]) -> None:
-        """Add the sent names to the cells' names, and update them in functions that were sent earlier.
+        """Add the sent names to the cells' names, and update them in functions sent earlier.
 
-        Those functions have their own namespace, so that sending them does not replace names of cells.
+        Those functions have a separate namespace, so that sending them does not replace names of cells.
         """
         self.namespace.update(names)
         for namespace in self.sent_namespaces:
@@ -195,7 +195,7 @@ class _Rank:
         rank_folder = Path(identity.folder, f"rank-{self.rank}")
         rank_folder.mkdir(exist_ok=True)
         faulthandler.enable(Path(rank_folder, "fault").open("wb"))  # noqa: SIM115
-        # DataLoader workers put their sockets there. A rank that is killed cannot remove them.
+        # DataLoader workers put their sockets there, and a killed rank cannot remove them.
         vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(rank_folder)
         seed_from_system()
         drop_server_finalizers()
@@ -214,7 +214,7 @@ class _Rank:
         os.register_at_fork(after_in_child=self._detach_forked_child)
         if identity.options.init:
             join_group(identity)
-        if is_cell:  # Under `launch`, a function has only the names that were sent with it.
+        if is_cell:  # Under `launch`, a function only has the names sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
@@ -264,7 +264,7 @@ class _Rank:
                 raise TimeoutError("the launcher does not reply") from None
 
     def _receive_frames(self) -> None:
-        """Receive what the launcher sends until it closes the channel."""
+        """Receive the launcher's frames until it closes the channel."""
         main_thread, this_thread = threading.main_thread().ident or 0, threading.get_native_id()
         try:
             while True:
@@ -292,7 +292,7 @@ class _Rank:
 
 
 class _Channel:
-    """The connection to the launcher, which sends frames from any thread one after the other."""
+    """The connection to the launcher. It sends the frames of all threads one after the other."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -305,7 +305,7 @@ class _Channel:
                 wire.send_frame(self.sock, kind, *chunks)
 
     def reporter(self) -> Callable[[str], None]:
-        """Return a function that sends a REPLACED frame and looks up no name that the task can replace."""
+        """Return a function that sends a REPLACED frame without looking up names that a task can replace."""
         lock, sendall, pack = self._send_lock, self.sock.sendall, wire.HEADER.pack
         kind, max_bytes = wire.REPLACED, wire.MAX_BYTES[wire.REPLACED]
 
@@ -350,8 +350,8 @@ def join_group(identity: Identity) -> None:
 def _wait_for_listener(host: str, port: int) -> None:
     """Wait until rank 0's store listens.
 
-    A TCPStore that is refused waits half a second or longer before it tries again (torch 2.13). The ranks of
-    one launch begin at the same time, so some always try before rank 0 listens.
+    After a refused connection, a TCPStore waits half a second or longer before trying again (torch 2.13). The
+    ranks of one launch begin at the same time, so some always try before rank 0 listens.
     """
     deadline = time.monotonic() + _RENDEZVOUS_TIMEOUT.total_seconds()
     while time.monotonic() < deadline:
@@ -368,10 +368,10 @@ def _wait_until_all_joined(path: str) -> Iterator[None]:
     """Wait, at the end of the block, until every rank has left it.
 
     A rank has all its gloo connections before its peers have seen all of theirs. If its first line destroys
-    the group, a peer that still connects fails: "Connection closed by peer" in one launch of three. So each
-    rank holds a shared lock while it joins, and then waits for the exclusive lock, which is free once no rank
-    is joining. No rank can finish joining before all have begun, so none is missed. Waking a waiter takes
-    the kernel about 20 us. A barrier over gloo would be traffic that shows in traces and byte counts.
+    the group, a peer that is still connecting fails: "Connection closed by peer" in one launch of three. So
+    each rank holds a shared lock while joining, and then waits for the exclusive lock, which is free once no
+    rank is joining. No rank can finish joining before all have begun, so none is missed. Waking a waiter
+    takes the kernel about 20 us. A barrier over gloo would cause traffic, visible in traces and byte counts.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -397,7 +397,7 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
 
 
 def _sendable_or_none(value: Any) -> Any:
-    """Return a cell's value. If it cannot be sent, such as a module, print it and return None."""
+    """Return a cell's value. If it cannot be sent, for example a module, print it and return None."""
     try:
         wire.encode(value)
     except wire.CannotReturn:
@@ -414,10 +414,10 @@ def _split_task(body: bytearray) -> tuple[Task, memoryview]:
 
 
 def _read_payload(task: Task, payload: memoryview) -> tuple[Any, Any]:
-    """Read what all ranks receive, or None, and this rank's own arguments.
+    """Read the shared objects of all ranks, or None, and this rank's additional arguments.
 
     The launching process's settings are applied first. One Unpickler reads everything: see `sending.dumps`.
-    The Unpickler keeps all that it has read, so it is dropped here.
+    The Unpickler keeps all objects that it has read, so drop it here.
     """
     reader = pickle.Unpickler(io.BytesIO(payload))
     if task.has_settings:
@@ -433,7 +433,7 @@ def _register_cell(file: str, cell: Source) -> None:
     _CELL_NAMES[file] = cell.name
 
 
-_CELL_NAMES: dict[str, str] = {}  # file -> "cell [5]", for the cells that this rank knows
+_CELL_NAMES: dict[str, str] = {}  # file -> "cell [5]", for the cells known to this rank
 _plain_warning = warnings.formatwarning
 
 
@@ -465,14 +465,14 @@ def flush_each_line() -> None:
 
 
 def start(fd: int, output_fd: int, log_fd: int) -> None:
-    """Make this process the rank whose channel is `fd` and whose output is `output_fd`. Never returns."""
+    """Make this process the rank with the channel `fd` and the output `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
-    # From here on only these five descriptors exist. Those of the server and of other ranks' channels would
-    # keep connections open that must be seen to close, and a learner's code could write to them.
+    # From here on only these five descriptors exist. Copies of the server's descriptors or of other ranks'
+    # channels would hide the closing of these connections, and a learner's code could write to them.
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
-    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the number that the other needs
+    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the other's number
     os.dup2(fd, CHANNEL_FD, inheritable=False)
     os.dup2(log_fd, LOG_FD, inheritable=False)
     os.closerange(LOG_FD + 1, _highest_fd())

@@ -1,7 +1,7 @@
-"""A set of running ranks: their channels, their output, their answers, and how they ended.
+"""A set of running ranks: their channels, their output, their answers, and their exits.
 
 The launcher makes a `World`, sends it a task and polls it until every rank has answered. `%%ranks` keeps one
-from cell to cell. `end` is always called, and leaves nothing behind.
+world from cell to cell. `end` is always called, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
 
-# How many bytes of one rank's output to keep in one launch: half from its beginning, half from its end.
+# Maximum number of bytes kept of one rank's output: half from its beginning, half from its end.
 MAX_OUTPUT = 100_000
-# How many of its last bytes the live view shows.
+# Number of its last bytes in the live view.
 MAX_RECENT_OUTPUT = 4_000
-# The kind of error of a rank that printed more than its site allows.
+# The kind of error for a rank that printed more than its site allows.
 FLOOD_ERROR = "Flood"
 
-# These decoders are strict: data from a hostile rank is decoded as one of these types, or is an error.
+# These decoders are strict: data from a hostile rank is either decoded as one of these types, or rejected.
 _STATUS_DECODER, _ERROR_DECODER = json.Decoder(Status), json.Decoder(ErrorReport)
 NAMES_DECODER = json.Decoder(list[str])
 
 
 @dataclass
 class Member:
-    """One rank, as its launcher sees it."""
+    """The launcher's state of one rank."""
 
     rank: int
     site: RankSite
@@ -62,24 +62,24 @@ class Member:
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
-    # Why its host was lost, if it was.
+    # The reason for the loss of its host, if it was lost.
     host_loss: str = ""
-    # What faulthandler wrote about its threads when a signal ended it.
+    # faulthandler's text about its threads if a signal killed it.
     fault_text: str = ""
-    # The last report of the rank.
+    # The rank's last report.
     status: Status = Status()
-    # How often it was asked where it is, and how often it has answered.
+    # Number of requests for its position, and of its answers.
     ask_count: int = 0
     answer_count: int = 0
-    # The functions that it reported as replaced.
+    # Functions that it reported as replaced.
     replaced: tuple[str, ...] = ()
-    # The exceptions that ended its threads during this task.
+    # Exceptions that ended its threads during this task.
     thread_errors: tuple[RankError, ...] = ()
     _output_start: bytearray = field(default_factory=bytearray)
     _output_end: bytearray = field(default_factory=bytearray)
-    # How many bytes between `_output_start` and `_output_end` were not kept.
+    # Number of dropped bytes between `_output_start` and `_output_end`.
     _dropped_bytes: int = 0
-    # How many bytes the rank has printed in its life, kept or not.
+    # Number of bytes that the rank has printed in its life, kept or not.
     printed_bytes: int = 0
 
     @property
@@ -91,7 +91,7 @@ class Member:
         free = MAX_OUTPUT // 2 - len(self._output_start)
         self._output_start += data[:free]
         self._output_end += data[free:]
-        if len(self._output_end) > MAX_OUTPUT:  # Not each time: it moves all bytes.
+        if len(self._output_end) > MAX_OUTPUT:  # Not each time, because it moves all bytes.
             self._drop_bytes(len(self._output_end) - MAX_OUTPUT // 2)
 
     def clear_output(self) -> None:
@@ -103,7 +103,7 @@ class Member:
 
     @property
     def recent_output(self) -> str:
-        """The end of its output, for a view that is drawn often, however long the output is."""
+        """The end of its output, for a view that is drawn often."""
         end = (self._output_end or self._output_start)[-MAX_RECENT_OUTPUT:]
         return end.decode("utf-8", "replace")
 
@@ -113,7 +113,7 @@ class Member:
             self._drop_bytes(len(self._output_end) - MAX_OUTPUT // 2)
         if not self._dropped_bytes:
             return (self._output_start + self._output_end).decode("utf-8", "replace")
-        # Keep whole lines if there are any: the cut may be inside a line or a character.
+        # Keep whole lines if there are any, because the cut may be inside a line or a character.
         first = self._output_start[: self._output_start.rfind(b"\n") + 1] or self._output_start
         last = self._output_end[self._output_end.find(b"\n") + 1 :] or self._output_end
         gone = (
@@ -131,9 +131,9 @@ class Member:
 def _torchrun_variables(
     rank: int, sites: Sequence[RankSite], rendezvous: Rendezvous | None
 ) -> dict[str, str]:
-    """Return the variables that torchrun sets for a worker, except those that need its agent.
+    """Return the variables that torchrun sets for a worker, except variables that need its agent.
 
-    On one machine, MASTER_PORT is left to the rank server, because the port must be free where ranks run.
+    On one machine, the rank server sets MASTER_PORT, because the port must be free in the ranks' network.
     """
     size, site = str(len(sites)), sites[rank]
     address = {"MASTER_ADDR": "127.0.0.1"}
@@ -155,9 +155,9 @@ def _torchrun_variables(
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
         # torchrun's agent listens at MASTER_PORT from the start, and sets "True". With
-        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it leaves that to rank 0, as here, and sets "False". With
-        # "True" no rank opens the store, so init_process_group("gloo") fails after its timeout, including
-        # in processes that a rank spawns, and at a port that a script has chosen itself.
+        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it leaves the listening to rank 0, as here, and sets "False".
+        # With "True" no rank opens the store, so init_process_group("gloo") fails after its timeout, also
+        # in processes spawned by a rank, and at a port chosen by a script.
         "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
 
@@ -175,7 +175,7 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_exited = False
-        # Modules of torch that the ranks had to import. The server can import them for the next ranks.
+        # Modules of torch imported by the ranks. The server can import them for the next ranks.
         self.imported: list[str] = []
         self.ended = False
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
@@ -197,7 +197,7 @@ class World:
                 limits = {**wire.MAX_BYTES, wire.RESULT: site.most_result}
                 member = Member(rank, site, own_socket, -1, wire.FrameReader(limits))
                 self.members.append(member)
-                # Output has its own pipe, so that a rank's prints cannot be taken for a frame.
+                # Output has a separate pipe, so that a rank's prints cannot be taken for a frame.
                 member.output_fd, write_fd = os.pipe()
                 ends[rank] = rank_socket.fileno(), write_fd
                 os.set_blocking(member.output_fd, False)
@@ -217,7 +217,7 @@ class World:
                 "`course doctor` to see how many ranks this machine allows."
             ) from None
         finally:
-            # The server has copies. An open one here would hide the exit of a rank.
+            # The server has copies. An open copy in this process would hide the exit of a rank.
             for rank_socket in rank_sockets:
                 rank_socket.close()
             for _, write_fd in ends.values():
@@ -225,7 +225,7 @@ class World:
 
     def send_task(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first task also contains the rank's identity."""
-        self.read_logs()  # Read what threads of an earlier task have recorded.
+        self.read_logs()  # Read the records from threads of an earlier task.
         clocks = self.connection.clocks(self.options.world_size)
         self.collector = self.collector.next_collector(clocks)
         first = not self._has_identity
@@ -249,13 +249,13 @@ class World:
         options, site, rank = self.options, member.site, member.rank
         folder = folder_of(site, self.launch)
         changed, unset = site.environment()
-        # Drop it as torchrun does: a tutorial's first cell sets a port that may be in use.
+        # Drop it, like torchrun, because a tutorial's first cell may set a port that is in use.
         changed.pop("MASTER_PORT", None)
         environment = options.envs[rank] if options.envs else {}
         return Identity(
             rank,
             replace(options, env=None),  # A rank must not see the other ranks' environment.
-            # Variables that the caller asked for have priority, even a port.
+            # Variables requested by the caller have priority, even a port.
             {**changed, **_torchrun_variables(rank, self.sites, self.rendezvous), **environment},
             [*unset, *(name for name in HUGE_PAGES if name not in os.environ)],
             folder,
@@ -276,7 +276,7 @@ class World:
         raise_if_stopped()
         if self.connection.has_messages_for(
             self.launch
-        ):  # The message was read while a different world was polled.
+        ):  # The message was read while polling a different world.
             self._handle_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
@@ -378,12 +378,12 @@ class World:
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
             self.imported = torch_modules(NAMES_DECODER.decode(body))
-        # Only the first report of each rank: a hostile rank may send any number, with any text.
+        # Only accept the first report of each rank: a hostile rank may send any number, with any text.
         elif kind == wire.REPLACED and not member.replaced:
             member.replaced = tuple(body.decode("utf-8", "replace").split("\n"))
 
     def read_logs(self) -> None:
-        """Read what the ranks have recorded so far."""
+        """Read the ranks' records so far."""
         if not self.ended:
             for member in self.members:
                 self.collector.feed(member.rank, self.logs.read(member.rank))
@@ -391,7 +391,7 @@ class World:
                 self.collector.drop_ended_calls()
 
     def ask_status(self) -> None:
-        """Ask each unfinished rank where it is. `poll` receives the answers, if ranks can send them."""
+        """Ask each unfinished rank for its position. `poll` receives the answers, if ranks can send them."""
         for member in self.members:
             if not member.is_done:
                 with contextlib.suppress(OSError):  # It died, or has not read its task yet.
@@ -399,7 +399,7 @@ class World:
                     member.ask_count += 1
 
     def ask_status_and_wait(self, timeout_s: float) -> None:
-        """Ask each rank where it is, and wait up to `timeout_s` for the answers."""
+        """Ask each rank for its position, and wait up to `timeout_s` for the answers."""
         self.ask_status()
         deadline = time.monotonic() + timeout_s
         while not self.all_answered() and time.monotonic() < deadline:
@@ -416,7 +416,7 @@ class World:
         )
 
     def all_answered(self) -> bool:
-        """Return whether each unfinished rank has answered since it was last asked where it is."""
+        """Return whether each unfinished rank has answered the last request for its position."""
         return all(
             member.is_done or member.answer_count >= member.ask_count for member in self.members
         )
@@ -437,7 +437,7 @@ class World:
             self._selector.unregister(source)
 
     def fault_frames(self, rank: int) -> tuple[Place, ...]:
-        """Return the learner's lines that a rank was on when a signal ended it, outermost first."""
+        """Return the learner's lines on a rank's stack when a signal killed it, outermost first."""
         with contextlib.suppress(ValueError):
             lines = self.members[rank].fault_text.splitlines()
             places = [self._fault_line(line) for line in lines if line.startswith('  File "')]
@@ -448,7 +448,7 @@ class World:
         return ()
 
     def release(self) -> None:
-        """Release ranks that have all answered. The server ends them in the background."""
+        """Release the ranks after all have answered. The server ends them in the background."""
         self._read_rest()
         try:
             self.connection.release_launch(self.launch)
@@ -458,16 +458,16 @@ class World:
             self._close()
 
     def end(self) -> None:
-        """End every rank and all processes that they made, wait for it, and remove the world's files."""
+        """End all ranks and the processes made by them, wait for their exit, and remove the world's files."""
         try:
-            # Read before the first rank ends: a rank that waits for the first one may notice its end,
-            # print a C++ stack trace, and record that its own call has ended.
+            # Read before the first rank ends. A rank that waits for the first one may notice its end, print
+            # a C++ stack trace, and record the end of the waiting call.
             self._read_rest()
         finally:
             try:
                 if not (self._has_started() or self.server_exited):
-                    # The server still imports what the ranks need, which can take seconds. Nothing runs, so
-                    # no caller needs to wait until it ends them.
+                    # The server is still importing modules for the ranks, which can take seconds. No rank is
+                    # running, so no caller needs to wait for the end of the launch.
                     with contextlib.suppress(ServerExited):
                         self.connection.release_launch(self.launch)
                 elif not self.connection.end_launch(self.launch):
@@ -479,7 +479,7 @@ class World:
         return any(member.pid for member in self.members)
 
     def _read_rest(self) -> None:
-        """Read what the ranks have printed and recorded so far."""
+        """Read the ranks' output and records so far."""
         if not self.server_exited and self.connection.has_messages_for(self.launch):
             self._handle_server()
         for member in self.members:
@@ -543,6 +543,6 @@ def unique_sites(sites: Sequence[RankSite]) -> list[RankSite]:
 
 def _is_learner_file(file: str, site: RankSite) -> bool:
     course_folder = (
-        f"{site.root}/helpers/"  # its path for the ranks, in a sandbox or on another host
+        f"{site.root}/helpers/"  # the ranks' path of it, in a sandbox or on another host
     )
     return is_learner_file(file) and not file.startswith(course_folder)

@@ -1,7 +1,7 @@
-"""The `c10d::*` ops as a table of what each records, and which method of the backend it calls.
+"""A table of the `c10d::*` ops, with each op's recorded arguments and the backend's method that it calls.
 
-torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) all do the same: they find the backend for the
-device, put the numbers into an options object, and call one method. So one function makes all our
+torch's kernels (torch/csrc/distributed/c10d/Ops.cpp) all have the same structure: they find the backend for
+the device, put the numbers into an options object, and call one method. So one function makes all our
 kernels from this table and from the names in each op's schema.
 """
 
@@ -20,7 +20,7 @@ from torch._C import _distributed_c10d as c10d
 
 @dataclass(frozen=True)
 class Op:
-    """One op. event_op: the event's op. method: the backend's. options: the class of the last argument."""
+    """One op. event_op: the event's op. method: the backend's method. options: the last argument's class."""
 
     event_op: str
     method: str
@@ -55,7 +55,7 @@ _OPS = {
 # gather_into_tensor_ exists from torch 2.15 on.
 OPS = {name: op for name, op in _OPS.items() if hasattr(torch.ops.c10d, name)}
 
-# An argument's name in a schema -> the field of the options object that takes it.
+# An argument's name in a schema -> its field in the options object.
 _OPTION_FIELDS = {
     "reduce_op": "reduceOp",
     "root_rank": "rootRank",
@@ -76,7 +76,7 @@ _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 def make_argument_reader(
     op: Op,
 ) -> Callable[[tuple[Any, ...], dist.ProcessGroup], tuple[list[Any], bool, dict[str, Any]] | None]:
-    """Return a function that reads the arguments of `ProcessGroup.method` if the backend takes the same ones.
+    """Return a function that reads the arguments of `ProcessGroup.method` if the backend accepts them.
 
     The function returns the tensors to record, whether the call is asynchronous, and further fields of its
     record. It returns None for arguments that need the dispatcher: a different device, a tensor subclass, a
@@ -115,7 +115,7 @@ def make_argument_reader(
         if torch.is_grad_enabled() and any(
             tensor.requires_grad for tensor in flatten_tensors(list(args[:2]))
         ):
-            # If the call goes through the dispatcher, autograd notes that it has no derivative.
+            # Let the call go through the dispatcher, where autograd notes that it has no derivative.
             return None
         if has_splits:
             details |= _split_sizes(args[0], args[1], args[2:-1], pg.size())
@@ -132,7 +132,7 @@ CallRunner = Callable[..., Any]
 def make_kernel(
     name: str, op: Op, device: torch.device, run_call: CallRunner
 ) -> Callable[..., Any]:
-    """Return the kernel for the op `c10d::name` on a kind of device. It calls through `run_call`."""
+    """Return the kernel for the op `c10d::name` on a kind of device. It makes its calls by `run_call`."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]
@@ -221,14 +221,14 @@ def _build_monitored_barrier(
 def _build_gather_into(
     op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
 ) -> CallBuilder:
-    """Make the call by other methods, because Python cannot call the backend's own method for this op."""
+    """Make the call by other methods, because Python cannot call the backend's method for this op."""
     make_options = _make_options_builder(op, names)
 
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
         (outs, ins), options = (values[index] for index in lists), make_options(values)
 
         def run_on(backend: Any) -> Any:
-            if device.type == "cpu":  # The same as gloo's own code in C++.
+            if device.type == "cpu":  # The same steps as in gloo's C++ code.
                 chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
                 return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
             pairs = zip(outs, ins, strict=True)
@@ -243,7 +243,7 @@ def _build_gather_into(
 def _build_scatter_into(
     op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
 ) -> CallBuilder:
-    """Make the call by other methods if the backend is gloo, whose own method Python cannot call."""
+    """Make the call by other methods if the backend is gloo, whose method Python cannot call."""
     make_options = _make_options_builder(op, names)
 
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
@@ -291,7 +291,7 @@ def _make_options_builder(op: Op, names: Sequence[str]) -> Callable[[list[Any]],
 def _split_sizes(
     outs: Any, ins: Any, row_counts: Sequence[Sequence[int]], size: int
 ) -> dict[str, list[int]]:
-    """Return how many elements a rank sends to each rank, and receives from each, in a group of `size`."""
+    """Return the numbers of elements that a rank sends to, and receives from, each rank of the group."""
     received_rows, sent_rows = row_counts or ((), ())
     return {
         "gives": _element_counts(ins, sent_rows, size),
@@ -320,7 +320,7 @@ def flatten_tensors(lists: Any) -> list[torch.Tensor]:
 @functools.cache
 def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
-    # The op contains the reduction only as a number. Anything else that a ReduceOp holds stays in C++.
+    # The op only contains the reduction as a number. Any other part of a ReduceOp stays in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

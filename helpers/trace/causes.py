@@ -1,8 +1,8 @@
 """The causes of a deadlock, as a table: the first cause that fits a stuck world explains it.
 
-To add a cause, write a function that returns a diagnosis or None into one of the modules `causes_*`, and add
-a row to `CAUSES` with a priority. Causes are tried by priority, wherever they are in the table.
-CONTRIBUTING.md names the tests.
+To add a cause, write a function that returns a diagnosis or None in one of the modules `causes_*`, and add a
+row to `CAUSES` with a priority. Causes are tried by priority; their order in the table does not matter.
+CONTRIBUTING.md lists the tests.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Priority(IntEnum):
 
     A cause must come before all causes that follow from it. For example, two ranks with different tags also
     wait for each other, so tags come before cycles. Causes of the same priority do not follow from each
-    other. If a world has two of them, either explains it, and the first of the table is reported.
+    other. If a world has two of them, either explains it, and the first one in the table is reported.
     """
 
     DIFFERENT_CALLS = 1
     """Two recorded calls of one collective differ."""
     WRONG_LINE = 2
-    """A rank waits for something that no other rank will do, whatever the other ranks wait for."""
+    """A rank waits for something that no other rank will do, even if the other ranks continue."""
     ENDED_RANK = 3
     """A rank makes no more calls, and another rank needs one."""
     WRONG_PAIR = 4
@@ -62,7 +62,7 @@ class Priority(IntEnum):
     MISSING_CALL = 7
     """A call waits for a rank that is in a different call."""
     UNRECORDED = 8
-    """No recorded call waits for a rank: all that is known is where the ranks are."""
+    """No recorded call waits for a rank. Only the ranks' positions are known."""
     UNKNOWN = 9
     """There is no evidence."""
 
@@ -72,10 +72,10 @@ class Cause:
     """A reason why ranks are stuck.
 
     Attributes:
-        name: A short name, which tests use.
+        name: A short name, used by tests.
         find: A function that returns a diagnosis if a stuck world has this cause, otherwise None.
-        certain: Whether the cause alone proves that no rank can continue. Without a certain cause, a world
-            whose time is up must be shown to be hopeless first.
+        certain: Whether the cause alone proves that no rank can continue. Without a certain cause, a timeout
+            is only explained if the world is known to be hopeless.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Cause:
 
 
 def _find_different_calls(world: StuckWorld) -> Diagnosis | None:
-    """Find calls that differ. If they have finished, also say what the ranks wait for now."""
+    """Find differing calls. If they have finished, also describe the present waits."""
     difference = first_difference(world.trace)
     if difference is None:
         return None
@@ -136,7 +136,7 @@ def explanations(
 
     Args:
         after: Leave out causes up to this priority.
-        only_certain: Leave out causes that prove nothing on their own.
+        only_certain: Leave out causes that are not certain.
     """
     for cause in sorted(CAUSES, key=lambda cause: cause.priority):
         if cause.priority > after and (cause.certain or not only_certain):

@@ -1,4 +1,4 @@
-"""Find collectives and backward passes that do not fit together on the ranks of a group."""
+"""Find collectives and backward passes that do not match between the ranks of a group."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from helpers.trace.wording import does_or_do, has_or_have, is_or_are, name_group
 
 
 def find_group_order(world: StuckWorld) -> Diagnosis | None:
-    """Find two ranks that wait for each other in collectives of two groups that both belong to."""
-    # Each group numbers its own collectives, so comparing calls within one group does not show this.
+    """Find two ranks waiting for each other in collectives of two groups that contain both ranks."""
+    # Each group numbers its collectives separately, so comparing calls within one group does not show this.
     blocked = [wait for wait in world.call_waits if wait.event.is_collective]
     for one in blocked:
         for other in blocked:
@@ -25,7 +25,7 @@ def find_group_order(world: StuckWorld) -> Diagnosis | None:
 def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnosis:
     """Describe two ranks in calls of two groups: one has left out a call, or their orders differ."""
     for skipping, waiting in ((one, other), (other, one)):
-        # Some rank has made the call at which `waiting` is, and after it the one at which `skipping` is.
+        # Some rank has made the call in which `waiting` is, and then the call in which `skipping` is.
         if _is_usual_order(waiting, skipping, world.trace) and not _is_usual_order(
             skipping, waiting, world.trace
         ):
@@ -57,8 +57,8 @@ def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnos
 
 
 def _is_usual_order(first: Event, second: Event, trace: Trace) -> bool:
-    """Return whether a rank has made the call on the line of `first` and, next in these lines, `second`."""
-    # The groups may be different ones for each rank, as in a mesh, so go by the lines.
+    """Return whether, of these two lines' calls, a rank has made one on `first`, then one on `second`."""
+    # The groups may differ between ranks, as in a mesh, so compare lines.
     if first.where is None or second.where is None or first.where == second.where:
         return False
     for rank in trace.ranks:

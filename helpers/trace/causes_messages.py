@@ -9,7 +9,7 @@ from helpers.trace.wording import describe_tag
 
 
 def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
-    """Find a call whose counterpart is an isend or irecv on whose Work wait() was never called."""
+    """Find a call whose counterpart is an isend or irecv without a wait() on its Work."""
     blocked = {(wait.event.rank, wait.event.seq) for wait in world.call_waits}
     for message in world.trace.messages():
         ends = [message.send, message.recv]
@@ -58,8 +58,7 @@ def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
             continue
         recv = peer_recvs[0]
         if any((other.rank, other.peer) == (recv.peer, recv.rank) for other in sends):
-            # The sender that this receive names does send to it, so `send` belongs to a different
-            # exchange.
+            # The sender named by this receive does send to it, so `send` belongs to a different exchange.
             continue
         return world.diagnosis(
             "unmatched",
@@ -120,7 +119,7 @@ def _describe_cycle(cycle: list[int], world: StuckWorld) -> Diagnosis:
         advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
         collectives = sorted(ops - {"send", "recv"})
         if collectives and len(collectives) < len(ops):
-            # no order helps if the counterpart is missing, as when a rank receives what another broadcasts
+            # no order helps without a counterpart, for example if a rank receives and another one broadcasts
             names = " or ".join(collectives)
             advice = (
                 f"Each call needs its counterpart: {names} on all ranks of the group, a recv for each send. "
@@ -136,9 +135,9 @@ _MATCHING_ADVICE = (
 
 
 def _find_unpaired_call(cycle: list[int], world: StuckWorld, op: str) -> tuple[Event, Event] | None:
-    """Return a call without a counterpart, and the call in which its peer waits instead.
+    """Return a call without a counterpart, and the call in which its peer is waiting instead.
 
-    The first is an asynchronous call of this kind between two ranks of the cycle.
+    The first call is an asynchronous call of the kind `op` between two ranks of the cycle.
     """
     paired = {
         (end.rank, end.seq)

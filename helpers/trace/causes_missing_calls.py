@@ -16,7 +16,7 @@ from helpers.trace.wording import does_or_do, has_or_have, is_or_are, it_or_them
 def find_exited_rank(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that has ended while a recorded call of another rank still needs it."""
     exited = {state.rank for state in world.states if state.ended}
-    # A rank that has ended makes no more calls, so a wait for it never ends.
+    # An ended rank makes no more calls, so a wait for it never ends.
     for wait in world.call_waits:
         exited_peers = [rank for rank in wait.waits_for if rank in exited]
         if exited_peers:
@@ -49,7 +49,7 @@ def _exited_rank_advice(event: Event, exited_peers: list[int], trace: Trace) -> 
 
 
 def find_unmatched_call(world: StuckWorld) -> Diagnosis | None:
-    """Find a call whose counterpart some rank does not make."""
+    """Find a call whose counterpart is missing on some rank."""
     for wait in world.call_waits:
         if wait.waits_for:
             return world.diagnosis(

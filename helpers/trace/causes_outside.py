@@ -1,4 +1,4 @@
-"""Find ranks that wait outside of recorded calls: for a key, a file lock, or in their own code."""
+"""Find ranks that wait outside of recorded calls: for a key, a file lock, or in the learner's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN_CODE_ADVICE = (
 
 
 def find_missing_key(world: StuckWorld) -> Diagnosis | None:
-    """Find a rank that waits for a key of a store which no rank can set any more."""
+    """Find a rank that waits for a store's key, although no rank can set it any more."""
     for state in world.states:
         if not state.ended and state.keys:
             where = f" ({state.at})" if state.at else ""
@@ -30,7 +30,7 @@ def find_missing_key(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_file_lock(world: StuckWorld) -> Diagnosis | None:
-    """Find a rank that waits for a file lock whose holder cannot continue either."""
+    """Find a rank that waits for a file lock whose holder is blocked as well."""
     for state in world.states:
         for holder in () if state.ended else state.lockers:
             holder_wait = world.waits[holder]
@@ -55,7 +55,7 @@ def find_file_lock(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
-    """Find out whether every rank is blocked in its own code."""
+    """Find a world in which every rank is blocked in the learner's code."""
     if world.call_waits or any(state.inside for state in world.states):
         return None
     return world.diagnosis(
@@ -66,7 +66,7 @@ def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_blocked_peer(world: StuckWorld) -> Diagnosis | None:
-    """Find a rank that others wait for, and that is blocked in its own code, not in a call to them."""
+    """Find an awaited rank that is blocked in the learner's code instead of a call to the waiting ranks."""
     for wait in world.call_waits:
         for rank in wait.waits_for:
             other = next((state for state in world.states if state.rank == rank), None)

@@ -18,7 +18,7 @@ NEW_GROUP_ADVICE = (
 
 
 def find_wrong_join(world: StuckWorld) -> Diagnosis | None:
-    """Find ranks that call init_process_group with numbers that do not fit together."""
+    """Find ranks that call init_process_group with inconsistent numbers."""
     joins = {state.rank: state.joins for state in world.states if state.joins is not None}
     problem = find_join_problem(joins, len(world.states)) if joins else None
     if problem is None:
@@ -27,7 +27,7 @@ def find_wrong_join(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_local_group(world: StuckWorld) -> Diagnosis | None:
-    """Find members of a group that have all called new_group, with use_local_synchronization."""
+    """Find a group whose members have all called new_group with use_local_synchronization."""
     ranks = _ranks_in_local_synchronization(world.states)
     if not ranks:
         return None
@@ -44,7 +44,7 @@ def find_local_group(world: StuckWorld) -> Diagnosis | None:
 
 
 def _ranks_in_local_synchronization(states: Sequence[RankState]) -> tuple[int, ...]:
-    """Return the ranks that make groups with use_local_synchronization, if all members are among them."""
+    """Return the ranks that make groups with use_local_synchronization, if they include all members."""
     making_groups = [state for state in states if state.makes_group and state.needs]
     ranks = tuple(state.rank for state in making_groups)
     are_complete = all(set(ranks).issuperset(state.needs) for state in making_groups)

@@ -3,7 +3,7 @@
     Run.save_trace -> chrome_trace(Trace) -> JSON -> Perfetto, chrome://tracing
     torch.profiler, a file of each rank -> profiled() -> Trace -> timeline, step_lanes
 
-Perfetto requires that slices on one thread nest, but calls in flight overlap. So each rank is a process, and
+Perfetto requires slices on one thread to nest, but calls in flight overlap. So each rank is a process, and
 each of its rows, in which nothing overlaps, is a thread.
 """
 
@@ -17,18 +17,18 @@ from helpers.trace.events import COLLECTIVES, Event, Message, Trace
 # Nanoseconds per unit of the format, a microsecond.
 _NS_PER_US = 1e3
 
-# Rows of calls are numbered from here, below those of spans.
+# Number of the first row of calls, below the rows of spans.
 _FIRST_CALL_ROW = 1000
 
-# Prefixes of the labels that torch itself adds to a profile.
+# Prefixes of the labels added to a profile by torch itself.
 _TORCH_LABELS = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
     """Return the trace as Chrome trace JSON: `pid` is the rank, and times start at 0 with the first event.
 
-    A call is a complete event ("X"); one that never finished is a begin without an end ("B"). A message is a
-    flow ("s", "f") from its send to its recv.
+    A call is a complete event ("X"); an unfinished call is a begin without an end ("B"). A message is a flow
+    ("s", "f") from its send to its recv.
     """
     origin = min((event.start_ns for event in trace), default=0)
     rows = {
@@ -50,7 +50,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 
 def _assign_rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
-    """Yield each event of a rank with its row, which is the first row that is free when the event begins."""
+    """Yield each event of a rank with its row: the first one that is free when the event begins."""
     # Perfetto draws overlapping slices on one thread wrongly, so they get separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
@@ -83,7 +83,7 @@ def _slice_record(event: Event, row: int, origin: int) -> dict[str, Any]:
 
 
 def _arguments(event: Event) -> dict[str, Any]:
-    """Return details of a call, which Perfetto shows after a click."""
+    """Return the details of a call that Perfetto shows after a click."""
     details: dict[str, Any] = {
         "line": str(event.where) if event.where else "",
         "error": event.error,
@@ -149,8 +149,8 @@ def _metadata(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
 def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     """Read the profiles that `torch.profiler` exported on each rank, over gloo and on CPU.
 
-    Labels of `record_function` become spans. gloo's work becomes calls, in the order in which it began.
-    Operators are left out. Times are as in the files, which agree on one machine. If work was in flight
+    Labels of `record_function` become spans. gloo's work becomes calls, in the order of their beginnings.
+    Operators are left out. Times are those of the files, which agree on one machine. If work was in flight
     when the profile ended, its end is that moment, as in the files.
 
     Args:
@@ -194,7 +194,7 @@ def _read_profile(profile: Mapping[str, Any], rank: int, world_size: int) -> Ite
         backend, _, name = event["name"].rpartition(":")
         op = "recv" if name == "recvAnySource" else name
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
-        # A float of microseconds since boot still resolves nanoseconds. With the base added it does not.
+        # A float of microseconds since boot still resolves nanoseconds, but not after adding the base.
         start = base + round(event["ts"] * _NS_PER_US)
         yield Event(
             rank,

@@ -1,13 +1,12 @@
 """Put the times of several hosts on one clock, so that in a trace nothing arrives before it was sent.
 
-    Trace with hosts -> _find_causes (what cannot end before what has begun) -> a shift of each host -> Trace
+    Trace with hosts -> _find_causes (ends that cannot precede certain begins) -> a shift per host -> Trace
 
-When a launch begins, the hosts report their clocks. A reported clock is exact only to half of the time
-between question and answer. The trace itself shows more: a receive ends after its send has begun, and an
-all_reduce ends on each rank after it has begun on all. Each such pair limits how far apart two clocks
-can be. All of them together are a system of difference constraints, which the Bellman-Ford algorithm
-solves (Cormen et al., "Introduction to Algorithms", section "Difference constraints and shortest
-paths").
+When a launch begins, the hosts report their clocks. A reported clock is only exact to half of the time
+between question and answer. The trace itself contains more evidence: a receive ends after its send has begun,
+and an all_reduce ends on each rank after it has begun on all of them. Each such pair limits the offset of two
+clocks. Together, all pairs are a system of difference constraints, which the Bellman-Ford algorithm solves
+(Cormen et al., "Introduction to Algorithms", section "Difference constraints and shortest paths").
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ _ALL_SEND_TO_ROOT = {"gather", "reduce"}
 
 
 def align_hosts(trace: Trace) -> Trace:
-    """Return the trace with the smallest shifts of hosts for which nothing arrives before it was sent.
+    """Return the trace with the smallest shifts of hosts such that nothing arrives before it was sent.
 
-    If there are none (clocks drift, or a rank has written false times), calls that still end too early get
-    the time at which their data was sent. The trace of one machine is unchanged, because it has one clock.
+    If there are no such shifts (clocks drift, or a rank has written false times), calls that still end too
+    early get the time at which their data was sent. The trace of one machine is unchanged, because it has
+    one clock.
     """
     if len(trace.by_host) < 2:
         return trace
@@ -53,8 +53,8 @@ def align_hosts(trace: Trace) -> Trace:
 def _find_shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
-    """Return the number of nanoseconds by which each host's times must be moved."""
-    # (from, to) -> by how much the times of `from` may be moved to later, if those of `host` stay
+    """Return the shift of each host's times, in nanoseconds."""
+    # (from, to) -> the maximum shift of `from` to later times while the times of `to` stay
     max_shifts: dict[tuple[str, str], int] = {}
     for causing, caused in causes:
         for event in caused:
@@ -74,7 +74,7 @@ def _find_shifts(
 
 
 def _find_causes(trace: Trace) -> Iterator[tuple[list[Event], list[Event]]]:
-    """Yield pairs of lists: no call of the second list can end before each call of the first has begun."""
+    """Yield pairs of lists: no call of the second list can end before all calls of the first have begun."""
     for message in trace.messages():
         recv = message.recv
         if recv is not None and recv.finished and trace.between_hosts((message.src, recv.rank)):
@@ -99,7 +99,7 @@ def _collective_causes(
         causing, caused = root, calls
     elif op in _ALL_SEND_TO_ROOT:
         causing, caused = calls, root
-    else:  # In an all_to_all, a rank may have nothing for a certain other rank.
+    else:  # In an all_to_all, a rank may send nothing to some other rank.
         return
     # For each host, only the last call to begin and the first to end matter.
     last_to_begin: dict[str, Event] = {}

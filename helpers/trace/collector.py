@@ -1,7 +1,8 @@
-"""Turn the records that ranks write into a `Trace`, while they run.
+"""Turn the ranks' records into a `Trace` during the run.
 
-The launcher feeds it. A rank may write false or broken records, which only spoils its own trace. A record is
-one line of JSON, an array: its kind, followed by the fields of the class for that kind.
+The launcher feeds the records to a collector. A rank may write false or broken records, but can only spoil
+the trace of its run. A record is one line of JSON: an array of its kind, followed by the fields of the class
+for that kind.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from msgspec import DecodeError, Struct, json
 from helpers.trace.events import COLLECTIVES, MAX_EVENTS, MAX_UNWAITED, Event, Place, Trace
 from helpers.trace.frames import FrameLine
 
-# Lines of code for each rank. Looking up the source of one line takes 0.1 ms.
+# Maximum number of lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _MAX_TEXT = 200
-# After how many calls of one rank those that have ended on all ranks are dropped, if the last calls are kept.
+# Number of calls of one rank after which fully ended calls are dropped, if the last calls are kept.
 KEPT_CALLS = MAX_EVENTS // 2
-# After this many lines of one rank that are not records, its later lines are counted but not read.
+# Number of one rank's invalid lines after which its further lines are counted but not read.
 _MAX_BAD_LINES = 200_000
 
 
 class _SiteRecord(Struct, array_like=True, tag="site"):
-    """The place of a call. where: the learner's line, if any. by: the file of torch in between, if any."""
+    """A call's place. where: the learner's line, if any. by: the file of torch in between, if any."""
 
     id: int
     op: str
@@ -38,7 +39,7 @@ class _SiteRecord(Struct, array_like=True, tag="site"):
     by: str = ""
 
     def add_to(self, collector: Collector, rank: int) -> None:
-        # Matching has its own rules for each kind of op, and an unknown one would break them.
+        # Matching has separate rules for each kind of op, and an unknown op would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
         where = collector.place(self.where) if self.where else None
@@ -58,7 +59,7 @@ class _GroupRecord(Struct, array_like=True, tag="group"):
 
 
 class _GroupsRecord(Struct, array_like=True, tag="groups"):
-    """The groups that exist when the task ends."""
+    """The groups that exist at the end of the task."""
 
     groups: list[tuple[str, list[int]]]
 
@@ -70,7 +71,7 @@ class _GroupsRecord(Struct, array_like=True, tag="groups"):
 
 
 class _CallDetails(Struct):
-    """Fields that only some calls have."""
+    """Optional fields of a call."""
 
     peer: int | None = None
     root: int | None = None
@@ -148,7 +149,7 @@ class _ValuesRecord(Struct, array_like=True, tag="held"):
 
 
 class _UnwaitedRecord(Struct, array_like=True, tag="unwaited"):
-    """Asynchronous calls of this task whose Work was dropped before anything was called on it."""
+    """Asynchronous calls of this task whose Work was dropped without any method call."""
 
     seqs: list[int]
 
@@ -158,7 +159,7 @@ class _UnwaitedRecord(Struct, array_like=True, tag="unwaited"):
         ]
 
 
-# All kinds of record. Anything else that a rank writes is ignored.
+# All kinds of records. Any other line of a rank is ignored.
 _Record = (
     _SiteRecord
     | _GroupRecord
@@ -182,7 +183,7 @@ class _CallSite:
 
 @dataclass(slots=True)
 class _Call:
-    """A call as far as it is known. It becomes an `Event` on demand."""
+    """The known fields of a call. It becomes an `Event` on demand."""
 
     rank: int
     record: _CallRecord
@@ -228,14 +229,14 @@ class _Call:
 
 @dataclass
 class Collector:
-    """The calls of all ranks of one task, as far as they are known.
+    """The known calls of all ranks in one task.
 
     Attributes:
-        place_of: Returns a `Place`, with the reader's name of the cell, for a line as a rank reports it.
+        place_of: Returns a `Place`, with the reader's name of the cell, for a line reported by a rank.
         max_members: The maximum size of a group, by default all ranks.
-        clocks: How far each rank's clock is ahead of the launcher's, in ns, by default 0.
-        left_out: How many calls `drop_ended_calls` has dropped.
-        change_count: Grows with every record, so that the detector sees whether anything has happened.
+        clocks: Each rank's clock minus the launcher's, in ns, by default 0.
+        left_out: Number of calls dropped by `drop_ended_calls`.
+        change_count: A number that grows with every record, so that the detector notices any activity.
     """
 
     world_size: int
@@ -267,10 +268,10 @@ class Collector:
         ]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
-        """Read lines that one rank has written, and count those that are not records."""
+        """Read lines written by one rank, and count the invalid ones."""
         if not lines:
             return
-        if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # Do not even parse its lines any more.
+        if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # No longer parse its lines.
             self.change_count, self.dropped = self.change_count + 1, self.dropped + len(lines)
             return
         records: list[Any]
@@ -291,9 +292,10 @@ class Collector:
                 self._bad_line_counts[rank] += 1
 
     def drop_ended_calls(self) -> None:
-        """Drop calls that have ended on all their ranks, if a rank has made very many.
+        """If a rank has made very many calls, drop calls that have ended on all their ranks.
 
-        Collectives and messages are paired by their order, so all calls of a pair are dropped, or none.
+        Collectives and messages are paired by their order, so either all calls of a pair are dropped, or
+        none.
         """
         if max(map(len, self._calls)) < KEPT_CALLS:
             return
@@ -311,7 +313,7 @@ class Collector:
         self.left_out += len(ended)
 
     def next_collector(self, clocks: Sequence[int] = ()) -> Collector:
-        """Return an empty collector for the same ranks' next task, which keeps their groups and sites."""
+        """Return an empty collector for the same ranks' next task, with the same groups and sites."""
         return Collector(
             self.world_size,
             self.place_of,
@@ -326,7 +328,7 @@ class Collector:
         """Return each rank's calls without a counterpart, because the next task may wait for them."""
         unmatched: list[dict[int, _Call]] = [{} for _ in self._calls]
         if self.dropped or not (any(self._unfinished) or self._have_uneven_counts()):
-            return unmatched  # If records are missing, the calls' counterparts may be among them.
+            return unmatched  # If records are missing, they might contain the calls' counterparts.
         trace = self.trace_for_diagnosis()
         matched = {
             (call.rank, call.seq)
@@ -356,18 +358,18 @@ class Collector:
         )
 
     def call(self, rank: int, seq: int) -> _Call:
-        """Return a call of this task, or one without a counterpart of an earlier task, or raise KeyError."""
+        """Return a call of this task, or an unmatched one of an earlier task. Otherwise raise KeyError."""
         return self._calls[rank].get(seq) or self._earlier_calls[rank][seq]
 
     def trace_for_diagnosis(self) -> Trace:
-        """Return the trace for a diagnosis, which includes calls of earlier tasks without a counterpart."""
+        """Return the trace for a diagnosis, which includes unmatched calls of earlier tasks."""
         before = [calls[seq].event() for calls in self._earlier_calls for seq in sorted(calls)]
         trace = self.trace()
         events = sorted([*before, *trace.events], key=lambda event: (event.rank, event.seq))
         return replace(trace, events=tuple(events), earlier=len(before))
 
     def trace(self, hosts: tuple[str, ...] = ()) -> Trace:
-        """Return what is known now. hosts: the host of each rank; empty if all are on this machine."""
+        """Return the trace so far. hosts: the host of each rank; empty if all are on this machine."""
         events = [calls[seq].event() for calls in self._calls for seq in sorted(calls)]
         groups = {
             name: ranks for rank_groups in self._final_groups for name, ranks in rank_groups.items()
@@ -377,7 +379,7 @@ class Collector:
         )
 
     def unwaited_calls(self) -> list[Event]:
-        """Return the asynchronous calls whose Work was dropped before anything was called on it."""
+        """Return the asynchronous calls whose Work was dropped without any method call."""
         return [
             self._calls[rank][seq].event()
             for rank, seqs in enumerate(self._unwaited)
@@ -385,18 +387,18 @@ class Collector:
         ]
 
     def unfinished_calls(self, rank: int) -> tuple[Event, ...]:
-        """Return the calls of a rank whose Work is not known to have finished, oldest first."""
+        """Return a rank's calls without a recorded end, oldest first."""
         return tuple(call.event() for call in self._unfinished[rank].values())
 
     def blocking_call(self, rank: int) -> Event | None:
-        """Return the call that the rank is blocked in: the last one that it waits for or is inside."""
+        """Return the rank's blocking call: the last call that it waits for or is in."""
         for call in reversed(self._unfinished[rank].values()):
             if call.wait_ns is not None or not call.record.details.asynchronous:
                 return call.event() if call.source.op != "span" else None
         return None
 
     def place(self, line: FrameLine) -> Place:
-        """Return the `Place` of a line that a rank reports; each line is looked up once."""
+        """Return the `Place` of a line reported by a rank. Each line is looked up once."""
         key = (line[0][:_MAX_TEXT], line[1], line[2][:_MAX_TEXT])
         if key not in self._places:
             self._places[key] = self.place_of(*key)

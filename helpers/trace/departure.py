@@ -1,4 +1,4 @@
-"""Find the rank that left a group while others still communicated: they only report a lost connection."""
+"""Find a rank that left a group during communication, because its peers only report a lost connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAVE_TOGETHER_ADVICE = (
 
 @dataclass(frozen=True)
 class Departure:
-    """The ranks that left first, what happened, and what to do about it."""
+    """The ranks that left first, with a description of the departure and advice."""
 
     ranks: tuple[int, ...]
     summary: str
@@ -26,7 +26,7 @@ class Departure:
 
 
 def find_departure(trace: Trace, returned: Collection[int]) -> Departure | None:
-    """Return which rank left, or None if the records do not show it.
+    """Return the departure of the rank that left, or None if the records do not show it.
 
     Args:
         trace: All calls until a connection was lost.
@@ -49,14 +49,14 @@ def _find_missing_members(call: Event, trace: Trace, returned: Collection[int]) 
         arrived = {event.rank for event in collective.calls}
         missing = [rank for rank in collective.group_ranks if rank not in arrived]
         if missing:
-            # A member that is neither there nor gone is late: it has not lost anything itself.
+            # A member that has neither made the call nor returned is late: it has lost no connection itself.
             gone = [rank for rank in missing if rank in returned]
             return _describe(gone or missing, call, returned)
     return None
 
 
 def _answers(call: Event, trace: Trace) -> bool:
-    """Return whether the peer of a send or receive has made the call that answers it."""
+    """Return whether the peer of a send or receive has made the matching call."""
     return any(
         message.recv is not None and call in (message.send, message.recv)
         for message in trace.messages()
@@ -68,7 +68,7 @@ def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> D
     who = name_ranks(ranks).capitalize()
     action = f"{'has' if is_single else 'have'} returned"
     if not set(ranks) <= set(returned):
-        # Only one of them must have closed its connections; the others may be late.
+        # At least one of them has closed its connections; the others may be late.
         who, action = who if is_single else f"One of {name_ranks(ranks)}", "has left the group"
     return Departure(
         tuple(ranks),

@@ -1,9 +1,9 @@
-"""Explain why no rank can continue: which rank waits for which, and which calls do not match.
+"""Explain why no rank can continue: the ranks' waits, and the calls that do not match.
 
     states, trace -> waits.py -> StuckWorld -> causes.py (a table of causes) -> Diagnosis
 
-The detector in `helpers/ranks/deadlock_watch.py` decides from outside *whether* a world is deadlocked. These
-modules are pure: they take states and a trace, and return a `Diagnosis`.
+The detector in `helpers/ranks/deadlock_watch.py` decides from outside *whether* a world is deadlocked. The
+modules of the diagnosis are pure: they take states and a trace, and return a `Diagnosis`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from helpers.trace.waits import can_complete, is_hopeless, stuck_world, with_pen
 
 
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
-    """Explain a world in which no rank can continue. states: one for each rank, in order."""
+    """Explain a world in which no rank can continue. states: the state of each rank, in order."""
     _, diagnosis = next(explanations(stuck_world(states, trace)))
     return diagnosis
 
 
 def diagnose_timeout(states: Sequence[RankState], trace: Trace) -> Diagnosis | None:
-    """Explain a world whose time is up, if more time would not have helped; otherwise return None."""
+    """Explain a timeout if more time would not have helped. Otherwise return None."""
     states = [with_pending_call(state, states, trace) for state in states]
     world = stuck_world(states, trace)
     for state in states:

@@ -1,4 +1,4 @@
-"""Describe collectives that differ between the ranks of a group, with advice on each difference."""
+"""Describe differing collectives of a group's ranks, with advice on each difference."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from helpers.trace.wording import name_ranks
 def describe_different_calls(
     difference: Difference, world: StuckWorld, present: Diagnosis | None
 ) -> Diagnosis:
-    """Describe the first calls that differ. If they have finished, `present` explains the present waits."""
+    """Describe the first differing calls. If they have finished, `present` explains the present waits."""
     problem, members = difference.problem, difference.collective.group_ranks
     has_tensor_problem = problem in TENSOR_PROBLEMS
     advice = _advice_on(difference)
     if difference.finished or problem == "line":
-        # The trace includes calls of earlier cells, so a reader could not count to this one.
+        # The trace includes calls of earlier cells, so a reader could not find this call by counting.
         place = "" if world.trace.earlier else f" at call {difference.collective.index + 1}"
         if set(members) != set(range(world.trace.world_size)):
             place += f" in the group of {name_ranks(members)}"
@@ -49,7 +49,7 @@ def describe_different_calls(
 
 
 def explain_mismatch(trace: Trace) -> str:
-    """Return which calls do not match, and what to do, for ranks that gloo has aborted; "" if all match."""
+    """Describe mismatched calls of ranks aborted by gloo, with advice; return "" if all calls match."""
     text = describe_mismatch(trace)
     difference = first_difference(trace, only_stuck=False)
     if difference is None or text != str(difference):
@@ -72,14 +72,14 @@ def _advice_on(difference: Difference) -> str:
 
 
 def _minority_ranks(difference: Difference) -> tuple[int, ...]:
-    """Return the ranks whose call differs from that of the majority, or all ranks if there is no majority."""
+    """Return the ranks whose call differs from the majority's, or all ranks if there is no majority."""
     if difference.problem in {"line", "splits"}:
         return (difference.call.rank, difference.other_call.rank)
     counts: dict[object, list[int]] = {}
     for call in difference.collective.calls:
         counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)
     majority = max(len(ranks) for ranks in counts.values())
-    # If two halves disagree, neither is the odd one.
+    # If two halves disagree, neither is the minority.
     if sum(len(ranks) == majority for ranks in counts.values()) > 1:
         return tuple(call.rank for call in difference.collective.calls)
     return tuple(

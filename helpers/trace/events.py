@@ -1,7 +1,7 @@
-"""What ranks sent to each other, as data.
+"""The ranks' communication as data.
 
-The recorder inside each rank makes `Event`s, the launcher collects them into one `Trace`, and diagnosis,
-views and checks read it. Nothing here imports torch.
+The recorder inside each rank writes `Event`s, the launcher collects them into one `Trace`, and diagnosis,
+views and checks read the trace. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 MAX_EVENTS = 50_000
-"""Number of events of one rank that are recorded in a task, and that a trace keeps."""
+"""Maximum number of one rank's events that are recorded in a task, and kept in a trace."""
 MAX_UNWAITED = 1_000
-"""The same for asynchronous calls without a wait."""
+"""Maximum number of one rank's asynchronous calls without a wait that are recorded in a task."""
 
-# Every collective `Event.op` that is recorded, in torch's words.
+# All values of `Event.op` for collectives, in torch's words.
 COLLECTIVES = frozenset(
     {
         "all_gather",
@@ -33,9 +33,9 @@ COLLECTIVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of the learner's own code.
+    """A line of the learner's code.
 
-    cell: the reader's name of the file, such as "cell 5" or "demo.py". file: Python's name of it.
+    cell: the reader's name of the file, such as "cell 5" or "demo.py". file: Python's name of the file.
     """
 
     file: str
@@ -57,23 +57,23 @@ class Event:
         call: The function that the learner called ("isend", "all_gather_object", ...); the same as `op` if
             C++ made the call (DDP); the name of a span.
         group, group_ranks: The process group's name and its members as global ranks.
-        peer, root: Global ranks; None if the op has none, and for a recv from any source until it has
-        ended.
+        peer, root: Global ranks; None if the op has none. The peer of a recv from any source is None until
+            the recv has ended.
         nbytes: Bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
         dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all.
         reduce_op: "SUM", "AVG", ... for reductions.
-        gives, takes: For an all_to_all, how many elements this rank sends to each member and receives from
-            each. For a scatter the same, but only the root has gives, and takes is one number.
+        gives, takes: For an all_to_all, the numbers of elements that this rank sends to and receives from
+            each member. For a scatter the same, but only the root has gives, and takes is one number.
         by: The file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's
-            forward), or "" if the learner's own line called a function of torch.distributed.
-        asynchronous: The call returned before the transfer had ended (isend, irecv, async_op=True).
-        start_ns: When the call was issued. All times are of the machine's monotonic clock, which is the same
-            for all ranks.
-        wait_ns: When the rank began to wait for it; None if it never did.
-        end_ns: When its Work had finished; None if that was never seen.
-        before: The values of the tensors that the rank passed, as `summarize` writes them; "" unless a reader
-            will step through the run.
-        after: The same for the tensors that the rank got, once the Work had finished.
+            forward), or "" if the learner's line directly called a function of torch.distributed.
+        asynchronous: Whether the call returned before the transfer had ended (isend, irecv, async_op=True).
+        start_ns: The time when the call was issued. All times are from the machine's monotonic clock, which
+            is the same for all ranks.
+        wait_ns: The time when the rank began to wait for the call; None if it never did.
+        end_ns: The time when its Work had finished; None if no end was recorded.
+        before: The values of the input tensors, in the format of `summarize`; "" unless a reader will step
+            through the run.
+        after: The values of the resulting tensors, after the Work had finished, in the same format.
     """
 
     rank: int
@@ -112,7 +112,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A send and the recv that took it. `recv` is None if the message has not been received."""
+    """A send and its recv. `recv` is None if the message has not been received."""
 
     send: Event
     recv: Event | None
@@ -129,7 +129,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """The calls with which the members of a group took part in the group's n-th collective."""
+    """A group's n-th collective: the call of each member that took part in it."""
 
     group: str
     group_ranks: tuple[int, ...]
@@ -151,14 +151,14 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
-    # How many events were not kept, because they were beyond the limit of a run's trace.
+    # Number of events beyond the limit of a run's trace, which were not kept.
     dropped: int = 0
-    # The global ranks of each process group over gloo that existed at the end, used or not.
+    # Global ranks of each process group over gloo that existed at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
     # The ranks that ran, if the rest of the world was imagined; empty for a real run.
     imagined: tuple[int, ...] = ()
-    # How many events are calls of earlier cells without a counterpart. A diagnosis needs them. The trace
-    # that a reader gets does not contain them.
+    # Number of events that are unmatched calls of earlier cells. A diagnosis needs them, but the reader's
+    # trace does not contain them.
     earlier: int = 0
     # The host of each rank; empty if all ran on this machine.
     hosts: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class Trace:
         return self.imagined or range(self.world_size)
 
     def select(self, keep: Callable[[Event], bool]) -> Trace:
-        """Return the trace of those events for which `keep` is true."""
+        """Return the trace of the events for which `keep` is true."""
         return replace(self, events=tuple(e for e in self.events if keep(e)))
 
     @property
@@ -192,7 +192,7 @@ class Trace:
         return len({self.hosts[rank] for rank in ranks if 0 <= rank < len(self.hosts)}) > 1
 
     def of(self, rank: int) -> tuple[Event, ...]:
-        """Return the events of one rank in the order in which it issued them."""
+        """Return the events of one rank, in the order of issue."""
         return tuple(event for event in self.events if event.rank == rank)
 
     def between(self, bounds: Sequence[tuple[int, int]]) -> Trace:
@@ -206,11 +206,11 @@ class Trace:
 
     @property
     def spans(self) -> Trace:
-        """The spans that the ranks recorded of their own work, without communication calls."""
+        """The spans that the ranks recorded around their work, without communication calls."""
         return self.select(lambda e: e.op == "span")
 
     def messages(self) -> tuple[Message, ...]:
-        """Pair each send with the recv that took it.
+        """Pair each send with its recv.
 
         Between two ranks of a group, messages with the same tag are received in the order sent.
         """
@@ -222,7 +222,7 @@ class Trace:
         pairs = []
         for event in self.events:
             if event.op == "send" and event.peer is not None:
-                # gloo keeps the order of messages only between the same two ranks with the same tag.
+                # gloo only keeps the order of messages between the same two ranks with the same tag.
                 queue = waiting[event.group, event.rank, event.peer, event.tag]
                 pairs.append(Message(event, queue.pop(0) if queue else None))
         return tuple(pairs)
@@ -247,7 +247,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class CallWait:
-    """A rank that waits in a recorded call, and the ranks that must act before the call can finish."""
+    """A rank waiting in a recorded call, and the ranks that must act before the call can finish."""
 
     rank: int
     event: Event
@@ -264,9 +264,9 @@ class CallWait:
 
 @dataclass(frozen=True, slots=True)
 class OtherWait:
-    """A rank that is in no recorded call.
+    """A rank outside of recorded calls.
 
-    state: what it does ("has returned", "in its own code at cell 5, line 9", ...).
+    state: a description of its activity ("has returned", "in its own code at cell 5, line 9", ...).
     """
 
     rank: int
@@ -283,7 +283,7 @@ class OtherWait:
 
 
 Wait = CallWait | OtherWait
-"""One rank of a world that does not continue: what it is in, and for which ranks it waits."""
+"""One rank of a stuck world: its call or state, and the ranks for which it waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +292,12 @@ class Diagnosis:
 
     Attributes:
         kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
-            "never_waited" (a transfer has both its ends, but one is a Work that is never waited for),
+            "never_waited" (both ends of a transfer were called, but one end's Work is never waited for),
             "unmatched" (sends and receives that do not match), "missing_key" (a key of a store is never set),
             "file_lock" (a rank waits for a file lock whose holder cannot continue), or "stuck".
-        summary: Who did what, in one sentence.
-        advice: What to do next.
-        waits: One for each rank, in rank order.
+        summary: The ranks' actions that led to the deadlock, in one sentence.
+        advice: The reader's next step.
+        waits: The wait of each rank, in rank order.
         guilty: The ranks to look at first.
     """
 

@@ -1,4 +1,4 @@
-"""Find the learner's lines on a rank's stack, and the function of torch that they called."""
+"""Find the learner's lines on a rank's stack, and the function of torch called by them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
 
-# Find torch without importing it, because the launcher reads this file before it imports torch.
+# Find torch without importing it, because the launcher imports this module before torch.
 _TORCH_SPEC = find_spec("torch")
 _TORCH_FOLDER = str(Path(str(_TORCH_SPEC and _TORCH_SPEC.origin)).parent) + os.sep
 _COURSE_FOLDER = str(Path(__file__).parent.parent) + os.sep
@@ -18,17 +18,17 @@ _STDLIB_FOLDER = str(Path(os.__file__).parent) + os.sep
 _API_FILES = ("distributed_c10d.py", "_functional_collectives.py", "_ops.py")
 _WRAPPER_NAMES = frozenset({"wrapper", "call", "wait"})
 
-# A line of code as a rank reports it: file, line, function.
+# A rank's report of a line of code: file, line, function.
 FrameLine = tuple[str, int, str]
-# Kinds of functions: a learner's; torch's API for communication; the rest of torch; any other.
+# Kinds of functions: a learner's; torch's API for communication; the rest of torch; any other function.
 LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 
 
 @functools.cache
 def code_kind(code: CodeType) -> str:
-    """Return which kind a function is, by its code."""
+    """Return the kind of a function, by its code."""
     name = code.co_filename
-    # Go by the file, not by the module's name, because code can choose that name.
+    # Decide by the file, not by the module's name, because code can choose its module's name.
     engine_prefixes = (
         _TORCH_FOLDER,
         _COURSE_FOLDER,
@@ -54,23 +54,23 @@ def is_course_code(code: CodeType) -> bool:
 
 
 def learner_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame, from this one outwards, that is the learner's own."""
+    """Return the innermost frame of the learner's code, from this one outwards."""
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         frame = frame.f_back
     return frame
 
 
 def frame_line(frame: FrameType) -> FrameLine:
-    """Return a frame's place as a rank reports it."""
-    # While it jumps back to a loop's start, a frame has no line.
+    """Return a frame's place in the form of a rank's report."""
+    # While jumping back to a loop's start, a frame has no line.
     line = frame.f_lineno or frame.f_code.co_firstlineno
     return clip_text(frame.f_code.co_filename), line, frame.f_code.co_name
 
 
 def clip_text(text: str, max_length: int = 4096) -> str:
-    """Return at most `max_length` characters of a text, as a plain str that JSON can hold."""
-    # Call str's own methods, because those of a subclass may do anything. File names and messages may
-    # contain bytes that are not UTF-8. Python represents them as surrogates, which a strict decoder
+    """Return at most `max_length` characters of a text, as a plain str that is valid in JSON."""
+    # Call the methods of str itself, because a subclass's methods may do anything. File names and messages
+    # may contain bytes that are not UTF-8. Python represents them as surrogates, which a strict decoder
     # rejects.
     return str.encode(str.__getitem__(text, slice(max_length)), errors="backslashreplace").decode()[
         :max_length
@@ -78,24 +78,24 @@ def clip_text(text: str, max_length: int = 4096) -> str:
 
 
 def _function_name(code: CodeType) -> str:
-    """Return the name of a function, or for a class's constructor the name of the class."""
+    """Return the name of a function; for a constructor, the name of its class."""
     if code.co_name != "__init__":
         return code.co_name
     return getattr(code, "co_qualname", "__init__").removesuffix(".__init__").rpartition(".")[2]
 
 
 def thread_location(thread: int | None) -> tuple[FrameLine | None, str, FrameType | None]:
-    """Return where a thread of this process is: the learner's line, and the torch function it called.
+    """Return a thread's position: the learner's line, the torch function called there, the innermost frame.
 
-    The function is "" unless the thread is inside torch at this moment. The innermost frame is returned too.
+    The function is "" unless the thread is inside torch at this moment.
     """
-    # A different thread reads the frame, so it may be outdated unless its thread waits.
+    # The frame is read by a different thread, so it may be outdated unless its thread waits.
     frame = sys._current_frames().get(thread or 0)
     wrapper_name = ""
     while frame is not None and frame.f_code.co_filename.startswith(_TRACE_FOLDER):
         wrapper_name = (
             frame.f_code.co_name
-        )  # In the end this is the method of torch that we replace.
+        )  # In the end this is the method of torch that our wrapper replaces.
         frame = frame.f_back
     innermost = frame
     while frame is not None and is_course_code(

@@ -1,4 +1,4 @@
-"""Compare the calls of init_process_group: together they must name each rank of the world once."""
+"""Compare the calls of init_process_group: together they must contain each rank of the world once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_PLACE = 200
 
 @dataclass(frozen=True)
 class JoinCall:
-    """A call of init_process_group: the rank's number and the world's size as the caller passes them.
+    """A call of init_process_group, with the rank's number and the world's size passed by the caller.
 
     Attributes:
-        rank, world_size: -1 if they are unknown.
-        place: Where the ranks meet: an address, the path of a file, or "" if it is unknown.
+        rank, world_size: The numbers; -1 if unknown.
+        place: The address, or the path of a file, where the ranks meet; "" if unknown.
     """
 
     rank: int
@@ -56,7 +56,7 @@ APART_ADVICE = (
 
 
 def find_join_problem(joins: Mapping[int, JoinCall], rank_count: int) -> JoinProblem | None:
-    """Return what is wrong with the calls of these ranks, of `rank_count` that run; None if nothing is."""
+    """Return the problem of these ranks' calls; None if there is none. rank_count: all running ranks."""
     places: dict[str, dict[int, JoinCall]] = defaultdict(dict)
     for rank, call in sorted(joins.items()):
         places[call.place][rank] = call
@@ -121,7 +121,7 @@ def _find_wrong_size(calls: Mapping[int, JoinCall], rank_count: int) -> JoinProb
 
 
 def _find_different_places(places: Mapping[str, Mapping[int, JoinCall]]) -> JoinProblem | None:
-    """Find ranks that wait for each other at different places, where too few ranks meet."""
+    """Find ranks that wait for each other at different places, each with too few ranks."""
     lonely = [
         (place, next(iter(calls)))
         for place, calls in places.items()

@@ -1,4 +1,4 @@
-"""The kernels that record every communication call of a rank, including the calls that torch makes.
+"""The kernels that record every communication call of a rank, including calls made by torch.
 
     dist.all_reduce ─┐
     funcol, DTensor ─┼─> c10d::allreduce_ (dispatcher) ─> our kernel ─> Backend.allreduce ─> Work
@@ -6,9 +6,9 @@
                                                       Recorder.issued, .follow
 
 Each `c10d::*` op has a kernel on the dispatch key that every caller passes. The kernel calls the backend's
-method itself, because that method releases the GIL. Calling the previous kernel would keep the GIL, which
-gloo's own threads need to free tensors: that deadlocked one run in seven. The rank server installs the
-kernels before it forks. They do nothing until a rank sets a recorder.
+method directly, because that method releases the GIL. Calling the previous kernel would keep the GIL, which
+gloo's threads need to free tensors: that deadlocked one run in seven. The rank server installs the kernels
+before forking. They do nothing until a rank sets a recorder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DISPATCHED_METHODS = (
 )
 
 
-# Methods of Work by which a rank learns that a call has finished, or leaves that to a future.
+# Methods of Work by which a rank learns that a call has finished, or gets a future for the end.
 _OTHER_USES = frozenset(
     {"is_completed", "is_success", "get_future", "result", "synchronize", "exception"}
 )
@@ -52,12 +52,12 @@ _OTHER_USES = frozenset(
 
 @dataclass
 class _KernelState:
-    """What is installed in this process, and its recorder if it is a rank."""
+    """The installed kernels of this process, and its recorder if it is a rank."""
 
     libraries: dict[str, torch.library.Library] = field(default_factory=dict)
     methods: dict[tuple[type, str], Any] = field(default_factory=dict)
     recorder: Recorder | None = None
-    # Set in a process that a rank has forked.
+    # Set in a process forked by a rank.
     report_child_call: Callable[[str, FrameLine], None] | None = None
 
 
@@ -80,12 +80,12 @@ def install(device_type: str = "cpu") -> None:
                 )
         for name in filter(functools.partial(hasattr, dist.ProcessGroup), _DISPATCHED_METHODS):
             _wrap_method(dist.ProcessGroup, name, _record_work)
-        for work in (dist.Work, FakeWork):  # FakeWork has its own `wait`
+        for work in (dist.Work, FakeWork):  # FakeWork overrides `wait`
             _wrap_method(work, "wait", _record_wait)
-            for name in _OTHER_USES & vars(work).keys():  # FakeWork has only some of its own
+            for name in _OTHER_USES & vars(work).keys():  # FakeWork only overrides some of them
                 _wrap_method(work, name, _record_use)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
-    # Tensors without memory ("meta") go to the backend of the device that they stand for.
+    # Tensors without memory ("meta") go to the backend of the device that they represent.
     device = torch.device("cpu" if device_type == "meta" else device_type)
     key = "Meta" if device_type == "meta" else device_type.upper()
     with warnings.catch_warnings(), _silence_stderr():
@@ -98,8 +98,8 @@ def install(device_type: str = "cpu") -> None:
 
 
 def uninstall() -> None:
-    """Remove the kernels, for a rank that is not recorded."""
-    # Destroying the library that overrides them restores torch's own kernels.
+    """Remove the kernels, for a rank without recording."""
+    # Destroying the overriding library restores torch's kernels.
     for library in _installed.libraries.values():
         library._destroy()
     _installed.libraries.clear()
@@ -114,7 +114,7 @@ def record_with(recorder: Recorder) -> None:
 
 
 def stop_in_child(report: Callable[[str, FrameLine], None]) -> None:
-    """Stop recording in a process that a rank has forked. `report` receives calls on its groups."""
+    """Stop recording in a process forked by a rank. `report` receives calls on the rank's groups."""
     if _installed.recorder is not None:
         _installed.recorder.stop_in_child()
         _installed.report_child_call = report
@@ -135,7 +135,7 @@ def _run_call(
     details: dict[str, Any],
     filled: Any,
 ) -> Any:
-    """Make a call by the backend's own method, and record it if this process is a recorded rank."""
+    """Make a call by the backend's method, and record it if this process is a recorded rank."""
     pg = dist.ProcessGroup.unbox(boxed_pg)
     backend = pg._get_backend(device)
     recorder = _active_recorder()
@@ -152,14 +152,13 @@ def _run_call(
     except BaseException as error:
         recorder.record_end(seq, str(error) or type(error).__name__)
         raise
-    # A Work without a reference must be destroyed even if it is recorded, because gloo then drops its
-    # transfer.
+    # An unreferenced Work must be destroyed even if it is recorded, because gloo then drops its transfer.
     recorder.track_work(seq, work, asynchronous)
     return _box_work(work)
 
 
 def _report_child_call(op: str, pg: dist.ProcessGroup) -> None:
-    """Report, in a process that a rank has forked, a call that cannot return."""
+    """Report a call that cannot return, in a process forked by a rank."""
     recorder = _installed.recorder
     if (
         recorder is not None
@@ -172,10 +171,10 @@ def _report_child_call(op: str, pg: dist.ProcessGroup) -> None:
 
 
 def _box_work(work: dist.Work | None) -> Any:
-    """Return a Work as the dispatcher accepts it.
+    """Return a Work in a form that the dispatcher accepts.
 
-    NCCL returns None for a call that is not asynchronous, because the current stream is already in order.
-    The dispatcher does not accept None, so it gets a finished Work.
+    NCCL returns None for a synchronous call, because the current stream is already in order. The dispatcher
+    does not accept None, so it gets a finished Work.
     """
     return (work if work is not None else FakeWork()).boxed()
 
@@ -186,14 +185,14 @@ def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
 
 
 def _disable_compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Exclude one of our functions, and everything that it calls, from torch.compile.
+    """Exclude one of our functions, and the functions called by it, from torch.compile.
 
     torch.compiler.disable does the same, but imports the compiler, which takes a second.
     """
     # dynamo's hook is in C and reads a table by code object, which needs no module of the compiler.
     eval_frame = torch._C._dynamo.eval_frame
     skip = eval_frame._FrameAction.SKIP
-    # This holds for this frame and the frames that it calls.
+    # This holds for this frame and the frames called from it.
     strategy = eval_frame._FrameExecStrategy(skip, skip)
     eval_frame.set_code_exec_strategy(function.__code__, strategy)
     function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
@@ -204,8 +203,8 @@ def _disable_compile(function: Callable[..., Any]) -> Callable[..., Any]:
 def _bypass_dispatcher(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method of ProcessGroup to call the backend directly if the dispatcher adds nothing.
 
-    Most calls come from Python. The dispatcher would pack each for our kernel, unpack it there, and then pack
-    and unpack its Work, which takes four times as long as recording.
+    Most calls come from Python. The dispatcher would pack each call for our kernel, which would unpack it.
+    Then the Work would be packed and unpacked. All this takes four times as long as recording.
     """
     read_arguments = make_argument_reader(op)
     cpu = torch.device("cpu")
@@ -247,7 +246,7 @@ def _needs_dispatcher() -> bool:
 
 
 def _record_work(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of ProcessGroup to record which Work belongs to which call."""
+    """Wrap a method of ProcessGroup to record the Work of each call."""
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -260,7 +259,7 @@ def _record_work(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _record_wait(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap Work.wait to record when a rank begins to wait and when it has finished waiting."""
+    """Wrap Work.wait to record the beginning and the end of a rank's wait."""
 
     @functools.wraps(method)
     def wait(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
@@ -283,12 +282,12 @@ def _record_wait(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _record_use(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of Work that looks at it without waiting."""
+    """Wrap a method of Work that reads its state without waiting."""
 
     @functools.wraps(method)
     def use(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
         result = method(work, *args, **kwargs)
-        # A Work that is not completed yet is still to be waited for, or asked again.
+        # An incomplete Work must still be waited for, or asked again.
         if result is not False and (recorder := _active_recorder()) is not None:
             recorder.record_use(work)
         return result
@@ -297,7 +296,7 @@ def _record_use(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def record_finished_work(work: dist.Work) -> None:
-    """Record that a Work was waited for without its wait(), by its future or by polling."""
+    """Record that a rank waited for a Work without calling wait(): by its future or by polling."""
     recorder = _active_recorder()
     seq = recorder.seq_of(work) if recorder is not None else None
     if recorder is not None and seq is not None:
@@ -314,8 +313,8 @@ def _sender_index(work: dist.Work) -> int | None:
 
 @contextmanager
 def _silence_stderr() -> Iterator[None]:
-    """Hide C++'s own warning about overridden kernels, which Python's filters cannot suppress."""
-    # No code of the learner runs yet, so no other output can be lost meanwhile.
+    """Hide the C++ warning about overridden kernels, which Python's filters cannot suppress."""
+    # No code of the learner is running yet, so no other output can be lost.
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(null, 2)

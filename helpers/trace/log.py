@@ -1,14 +1,14 @@
 """A rank's records for its launcher: lines in shared memory.
 
     rank r:    Log.write(line) ──> [head | line line line ...]   slice r of one shared memory file
-    launcher:  Logs.read(r)    <── copies what is new, whenever it looks
+    launcher:  Logs.read(r)    <── copies the new lines, at each look
 
-If the launcher confirms what it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes
-hours, new records replace those that were read. Otherwise a full slice only counts further records.
+If the launcher confirms how far it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes
+hours, new records replace records that were read. Otherwise a full slice only counts further records.
 
-A record costs the rank no system call, wakes no process, and remains if a signal ends the rank. So the call
-that a rank was in is known without asking it. Like all data from ranks, a slice is not trusted: it is copied,
-and then read line by line.
+A record costs the rank no system call, wakes no process, and remains if a signal kills the rank. So a rank's
+current call is known without asking it. Like all data from ranks, a slice is not trusted: it is copied, and
+then read line by line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import threading
 
 # Bytes for each rank, enough for some 200,000 calls. Only written pages take memory.
 SLICE_BYTES = 32 << 20
-# The number of bytes of lines that were written, and the number of lines that did not fit.
+# The number of written bytes of lines, and the number of lines that did not fit.
 _HEADER = struct.Struct("=QQ")
-# The number of bytes that the launcher has read, if it confirms that; otherwise 0.
+# The number of bytes read by the launcher, if it confirms them; otherwise 0.
 _CONFIRMED = struct.Struct("=Q")
 _LINES_AT = _HEADER.size + _CONFIRMED.size
 _MAX_READ_BYTES = 8 << 20
@@ -33,11 +33,10 @@ class Log:
     """The rank's side of its slice. Any thread may write."""
 
     def __init__(self, fd: int, rank: int) -> None:
-        # The memory is shared with the launcher, which can still read it when this process has been
-        # killed.
+        # The memory is shared with the launcher, which can still read it after this process was killed.
         self._map = mmap.mmap(fd, SLICE_BYTES, offset=rank * SLICE_BYTES)
         self._lock = threading.RLock()  # A signal handler may write during a write.
-        # The numbers of bytes that were written, and that are known to be read.
+        # The numbers of written bytes, and of bytes whose reading was confirmed.
         self._written = self._confirmed = 0
         self._lost = 0
         self.open = True
@@ -46,7 +45,7 @@ class Log:
         """Append one record, which must not contain a line end."""
         with self._lock:
             if not self.open or not self._has_room(len(line) + 1):
-                # Records are only counted, so that the rank is not delayed.
+                # Only count the record, so that the rank is not delayed.
                 self._lost += 1
             else:
                 self._put(line + b"\n")
@@ -67,7 +66,7 @@ class Log:
         self._written += len(data)
 
     def rewind(self) -> None:
-        """Write from the start again. Call this only when the launcher has read everything."""
+        """Write from the start again. Only call this when the launcher has read everything."""
         with self._lock:
             self._written = self._confirmed = 0
 
@@ -75,7 +74,7 @@ class Log:
 class Logs:
     """The launcher's side: one file in memory, with a slice for each rank of a world.
 
-    confirms: ranks may overwrite what was read.
+    confirms: whether ranks may overwrite records that were read.
     """
 
     def __init__(self, world_size: int, confirms: bool = False) -> None:
@@ -89,7 +88,7 @@ class Logs:
         if self.fd < 0:
             return lines
         while chunk := self._read_chunk(rank):
-            # A hostile rank may announce any length without a line end. Then nothing is read.
+            # A hostile rank may announce any length without a line end. In this case, read nothing.
             complete_bytes = chunk.rfind(b"\n") + 1
             if not complete_bytes:
                 break
@@ -101,9 +100,9 @@ class Logs:
         return lines
 
     def read_new(self, rank: int) -> tuple[int, int, bytes] | None:
-        """Return what a rank has written since the last call, for `write_new` into another such file.
+        """Return a rank's bytes since the last call, for `write_new` into another file of this kind.
 
-        The result is the position of the bytes, how many records were lost, and the bytes. It is None if
+        The result is the position of the bytes, the number of lost records, and the bytes. It is None if
         there is nothing new.
         """
         start, lost = self._positions[rank], self.lost_count(rank)
@@ -114,11 +113,11 @@ class Logs:
         return start, lost, chunk
 
     def lost_count(self, rank: int) -> int:
-        """Return how many records of a rank did not fit."""
+        """Return the number of a rank's records that did not fit."""
         return int(self._read_header(rank)[1])
 
     def rewind_if_full(self) -> bool:
-        """Reset all slices if one is half full. Return whether the ranks must reset theirs too.
+        """Reset all slices if one is half full. Return whether the ranks must also reset their logs.
 
         Call it between two tasks, when every rank is idle and all its records have been read.
         """
@@ -135,7 +134,7 @@ class Logs:
 
     def close(self) -> None:
         """Free the memory when the ranks have ended. May be called again; `read` then returns nothing."""
-        # Forget the descriptor first: if a Stop comes in between, its number may soon mean another file.
+        # Forget the descriptor first: if a Stop comes in between, its number may soon belong to another file.
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -149,7 +148,7 @@ class Logs:
     def _read_chunk(self, rank: int) -> bytes:
         position, capacity = self._positions[rank], _capacity()
         end = self._read_header(rank)[0]
-        # Without confirmations, a slice holds what was written first.
+        # Without confirmations, a slice holds the first lines.
         size = (
             min(end if self._confirms else min(end, capacity), position + _MAX_READ_BYTES)
             - position
@@ -175,12 +174,12 @@ def write_new(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
 
 
 def _capacity() -> int:
-    """Return how many bytes of lines a slice holds."""
+    """Return the number of bytes of lines that fit into a slice."""
     return SLICE_BYTES - _LINES_AT
 
 
 def _create_memory_file(size: int) -> int:
-    """Make a nameless file of zero bytes, which takes no memory until it is written."""
+    """Create a nameless file filled with zero bytes, which takes no memory until it is written."""
     if not hasattr(os, "memfd_create"):  # macOS
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
@@ -190,6 +189,6 @@ def _create_memory_file(size: int) -> int:
 
     fd = os.memfd_create("real-ranks", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
-    # If a rank could enlarge it, it would have memory that none of its limits counts.
+    # If a rank could enlarge the file, it would have memory that is not counted by any limit.
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return fd

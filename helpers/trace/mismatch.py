@@ -1,4 +1,4 @@
-"""Find which calls of different ranks do not match, and where the ranks' calls first differ."""
+"""Find mismatched calls of different ranks, and the first difference between the ranks' calls."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from helpers.trace.events import Collective, Event, Trace
 
 # Collectives whose tensors have the same size on all ranks.
 _SAME_SIZE_OPS = frozenset({"all_reduce", "reduce", "broadcast"})
-# With gloo, these require the same size, too. NCCL can gather tensors of different sizes if every rank
+# With gloo, these also require the same size. NCCL can gather tensors of different sizes if every rank
 # knows all sizes.
 _SAME_SIZE_OPS_GLOO = _SAME_SIZE_OPS | {"all_gather", "gather", "reduce_scatter"}
 # Problems of the tensors that ranks pass to the same collective.
 TENSOR_PROBLEMS = frozenset({"shape", "dtype", "splits"})
-# The file of torch in which a rank that has joined early answers the DDP calls of the others.
+# The file of torch in which a rank inside join() answers the DDP calls of the others.
 JOIN_FILE = "distributed/algorithms/join.py"
 _JOIN_FILES = frozenset({JOIN_FILE, "nn/parallel/distributed.py"})
-# How many positions to examine at which the lines of one group's calls differ.
+# Maximum number of positions with different lines to examine in one group's calls.
 _MAX_PLACES = 20
-# Of how many tensors of one call to name the sizes.
+# Maximum number of tensors of one call whose sizes are listed.
 _MAX_NAMED_TENSORS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first two calls of a group's ranks that differ.
+    """The first two differing calls of a group's ranks.
 
     Attributes:
         problem: A result of `find_problem`; or "line" if both ranks made the same call, but one rank made
             it on a line that the other never reached.
         collective: The collective to which the two calls, `call` and `other_call`, belong.
-        skipping: The rank that has left out calls which it made before in the same order; None if unknown.
+        skipping: The rank that has left out some calls of its usual order; None if unknown.
     """
 
     problem: str
@@ -52,7 +52,7 @@ class Difference:
 
 
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
-    """Return the first calls of a group's ranks that differ; None if there are none.
+    """Return the first differing calls of a group's ranks; None if there are none.
 
     only_stuck: only look at groups with an unfinished call, because in other groups no rank waits.
     """
@@ -70,15 +70,15 @@ def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None
 
 
 def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference | None:
-    """Compare the calls that ranks made on one group, in order."""
+    """Compare the ranks' calls on one group, in order."""
     end, plain_difference = len(collectives), None
     for index, collective in enumerate(collectives):
         if (problem := find_problem(collective)) is not None:
             one, other = _find_differing_calls(collective, problem)
             end, plain_difference = index, Difference(problem, collective, one, other)
             break
-    # An extra call only shows when a later call has a different kind or size, or when a rank waits at
-    # the end. Until then, each call was paired with one of the same kind from a different line.
+    # An extra call only becomes visible when a later call has a different kind or size, or when a rank
+    # waits at the end. Until then, each call was paired with a call of the same kind from a different line.
     difference = _find_extra_call(collectives, end) or plain_difference
     if difference is None:
         return None
@@ -90,9 +90,9 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
 
 
 def _are_at_different_lines(difference: Difference, before: Sequence[Collective]) -> bool:
-    """Return whether two calls of different sizes belong to lines that are not meant to meet.
+    """Return whether two calls of different sizes come from lines that should not be paired.
 
-    If both ranks have called one of the two lines, the lines are not branches for different ranks.
+    If both ranks have made a call on one of the two lines, the lines are not branches for different ranks.
     """
     one, other = difference.call, difference.other_call
     if one.where is None or other.where is None or _line(one) == _line(other):
@@ -105,7 +105,7 @@ def _are_at_different_lines(difference: Difference, before: Sequence[Collective]
 
 
 def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) -> int | None:
-    """Return the rank that deviates from its own order of calls, which the other rank continues.
+    """Return the rank that deviates from its usual order of calls, which the other rank continues.
 
     For example, it has caught an exception and continued with its next step.
     """
@@ -123,7 +123,7 @@ def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) ->
 
 
 def _expected_calls(rank: int, before: Sequence[Collective]) -> object:
-    """Return the key of the call that followed the last time when a rank had made its latest call."""
+    """Return the key of the call that followed the previous time a rank made its latest call."""
     keys = [
         _call_key(call) for collective in before for call in collective.calls if call.rank == rank
     ]
@@ -142,7 +142,7 @@ def _line(call: Event) -> object:
 
 
 def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference | None:
-    """Find the first call that one rank made and another did not, if all calls look alike."""
+    """Find the first extra call of a rank if all calls look alike."""
     numbers: dict[object, int] = {}
     calls: dict[int, list[Event]] = defaultdict(list)
     lines: dict[int, list[int]] = defaultdict(list)
@@ -171,10 +171,10 @@ def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference 
 
 
 def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
-    """Return whether `more` becomes `fewer` if all lines that only `more` contains are removed.
+    """Return whether removing all lines that only `more` contains turns `more` into `fewer`.
 
-    If a rank has its own branch with the same call, the lines differ, but neither list is the other with
-    additional lines. Either list may end early, at the call in which its rank waits.
+    If a rank has a separate branch with the same call, the lines differ, but neither list is the other one
+    with additional lines. Either list may end early, at the call in which its rank waits.
     """
     if fewer[0] not in more:
         return False
@@ -190,7 +190,7 @@ def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
 
 
 def _is_join_shadow_call(one: Event, two: Event) -> bool:
-    """Return whether a learner's own call was paired with a call that join() makes to answer those of DDP."""
+    """Return whether a learner's call was paired with a call that join() makes to answer DDP's calls."""
     return any(
         not answered.by and answering.by in _JOIN_FILES
         for answered, answering in ((one, two), (two, one))
@@ -202,9 +202,9 @@ def _have_all_finished(collective: Collective) -> bool:
 
 
 def find_problem(collective: Collective) -> str | None:
-    """Return what does not match between the calls of one collective, or None.
+    """Return the kind of mismatch between the calls of one collective, or None.
 
-    The result is "op", "root", "shape", "dtype", "reduce_op", or "splits" (one rank sends more or fewer
+    The kinds are "op", "root", "shape", "dtype", "reduce_op", and "splits" (one rank sends more or fewer
     elements than the other expects).
     """
     calls = collective.calls
@@ -225,7 +225,7 @@ def find_problem(collective: Collective) -> str | None:
 
 
 def _find_unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
-    """Return two calls, of which the first sends more or fewer elements than the second expects."""
+    """Return two calls, the first of which sends more or fewer elements than the second expects."""
     positions = {rank: position for position, rank in enumerate(collective.group_ranks)}
     for sender in collective.calls:
         for receiver in collective.calls:
@@ -238,7 +238,7 @@ def _find_unequal_splits(collective: Collective) -> tuple[Event, Event] | None:
 def _element_counts(
     sender: Event, receiver: Event, positions: dict[int, int]
 ) -> tuple[int, int] | None:
-    """Return how many elements `sender` sends to `receiver` in a collective, and how many that expects."""
+    """Return the numbers of elements that `sender` sends to `receiver`, and that `receiver` expects."""
     receiver_index, sender_index = positions.get(receiver.rank, 0), positions.get(sender.rank, 0)
     expected = (
         receiver.takes[:1]
@@ -250,9 +250,9 @@ def _element_counts(
 
 
 def describe_mismatch(trace: Trace) -> str:
-    """Describe in one sentence which calls do not match, or return "" if all do.
+    """Describe mismatched calls in one sentence, or return "" if all calls match.
 
-    A rank that gloo aborted cannot report the reason, but its trace and those of its peers show it.
+    A rank aborted by gloo cannot report the reason, but its trace and its peers' traces show it.
     """
     difference = first_difference(trace, only_stuck=False)
     if difference is not None and difference.problem not in {"root", "reduce_op"}:
@@ -275,7 +275,7 @@ def describe_mismatch(trace: Trace) -> str:
 
 
 def _find_differing_calls(collective: Collective, problem: str) -> tuple[Event, Event]:
-    """Return two calls of a collective that differ."""
+    """Return two differing calls of a collective."""
     if problem == "splits":
         pair = _find_unequal_splits(collective)
         assert pair is not None
@@ -290,7 +290,7 @@ def _find_differing_calls(collective: Collective, problem: str) -> tuple[Event, 
 
 
 def _describe_difference(one: Event, other: Event, problem: str) -> str:
-    """Describe how two calls differ."""
+    """Describe the difference between two calls."""
     if problem == "splits":
         counts = _element_counts(
             one, other, {rank: position for position, rank in enumerate(one.group_ranks)}

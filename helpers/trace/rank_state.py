@@ -1,4 +1,4 @@
-"""What is known of a rank from outside, when a world is diagnosed."""
+"""A rank's state, as known from outside, for the diagnosis of its world."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from helpers.trace.joins import JoinCall
 
 FINISHED_STATES = frozenset({"returned", "failed", "died"})
 GROUP_MAKERS = frozenset({"new_group", "split_group"})
-"""Functions of torch that make a process group, and wait for other ranks meanwhile."""
+"""Functions of torch that make a process group, and wait for other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankState:
-    """What is known of a rank from outside.
+    """A rank's state, as known from outside.
 
     Attributes:
         state: "running", "returned", "failed" or "died".
         blocked: The call that it waits for, if any.
         pending: All its unfinished calls.
-        inside: The torch function that its main thread is in; "" if that is in the learner's own code.
+        inside: The torch function that its main thread is in; "" if the thread is in the learner's code.
         at: The learner's line.
         keys: The keys of a store that it waits for.
-        needs: The ranks that must come to the rendezvous that it is in; empty for the whole world.
+        needs: The ranks needed at its current rendezvous; empty for the whole world.
         named: The members that it passes for a new group.
-        lockers: The ranks that hold a file lock that it waits for.
-        others: Name and line of its other threads that are in the learner's code.
-        child: A description of the call that a forked child process makes on one of the rank's groups.
-        joins: The call of init_process_group that it is in.
-        meets: The rendezvous that it is in, which `inside` may have called, such as "new_group".
+        lockers: The holders of a file lock that it waits for.
+        others: The names and lines of its other threads that are in the learner's code.
+        child: A description of a forked child process's call on one of the rank's groups.
+        joins: Its current call of init_process_group.
+        meets: Its current rendezvous, such as "new_group", which `inside` may have called.
     """
 
     rank: int

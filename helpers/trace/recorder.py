@@ -1,8 +1,8 @@
 """Record one rank's communication calls, and write the records into the rank's log.
 
-`kernels.py` uses the recorder for every communication call, and `inside.span` uses it for a rank's own
-spans. A record is one line (see `collector.py` for the kinds). Facts about a line of the learner's code
-are written once, as a site.
+`kernels.py` uses the recorder for every communication call, and `inside.span` uses it for a rank's spans. A
+record is one line (see `collector.py` for the kinds). Facts about a line of the learner's code are written
+once, as a site.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from helpers.trace.frames import (
 )
 from helpers.trace.tensor_summary import summarize
 
-# For how many calls of a task the tensors' values are recorded: for each rank, as many as a page can
-# replay.
+# Number of calls per rank whose tensor values are recorded in a task: as many as a page can replay.
 MAX_SUMMARIES = 2_000
 CALLBACK_TIMEOUT_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
-# The lines are formatted by hand: json.dumps would use a tenth of the time allowed for recording a call.
+# The lines are formatted by hand, because json.dumps would use a tenth of the time allowed for recording a
+# call.
 _CALL_FORMAT = '["call",%d,%d,%s,%d,%d,"%s",%s,%s]'
 _WAIT_FORMAT = b'["wait",%d,%d]'
 _END_FORMAT = '["end",%d,%d,%s,%s]'
@@ -72,17 +72,16 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
-        # Asynchronous calls of the learner's own lines on whose Work nothing was called yet.
+        # Asynchronous calls on the learner's lines whose Work has had no method call yet.
         self._unwaited: set[int] = set()
-        # False in a process that the rank has forked: there, a thread that does not exist may still hold
-        # the lock.
+        # False in a process forked by the rank, where the lock may be held by a thread that does not exist.
         self.active = True
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind_work(self, work: dist.Work | None) -> None:
         """Store that `work` was returned by the last call of this thread."""
         # Until now our kernel kept the Work's Python object alive, so that this is the same object. From
-        # now on only the caller keeps it alive, because a Work without a reference must be destroyed.
+        # now on only the caller keeps it alive, because an unreferenced Work must be destroyed.
         thread_state = self._thread_state.__dict__
         seq, thread_state["work"] = thread_state.pop("seq", None), None
         is_own = thread_state.pop("own", False)
@@ -105,19 +104,19 @@ class Recorder:
         self._write(_WAIT_FORMAT % (seq, when_ns))
 
     def record_use(self, work: dist.Work) -> None:
-        """Record that the rank has asked a Work for its state or its future, without waiting for it."""
+        """Record that the rank has asked for a Work's state or future, without waiting for the Work."""
         if (seq := self.seq_of(work)) is not None:
             self._unwaited.discard(seq)
 
     @property
     def records_values(self) -> bool:
-        """Whether the values in the next call's tensors are recorded, for a reader who steps through."""
+        """Whether the next call's tensor values are recorded, for a reader who steps through the run."""
         return self._record_values and self._seq - self._task_began < MAX_SUMMARIES
 
     def record_values(
         self, seq: int, tensors: list[torch.Tensor], results: list[torch.Tensor]
     ) -> None:
-        """Record the values in a call's tensors now, and in the tensors that it fills when the call ends.
+        """Record the values in a call's tensors now, and in its result tensors when the call ends.
 
         Does not keep the tensors alive, because recording must not change memory use.
         """
@@ -143,7 +142,7 @@ class Recorder:
                     # crash by chance.
                     raise ValueError(_no_such_peer_message(call, group_rank, len(ranks)))
                 details[key] = ranks[group_rank] if 0 <= group_rank < len(ranks) else group_rank
-        # Hold the lock only for the number, never while gloo or the learner's code may run.
+        # Only hold the lock for the number, never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
@@ -171,16 +170,16 @@ class Recorder:
             try:
                 future = work.get_future()
             except RuntimeError:
-                return  # Sends and receives have no future, so their end is recorded by wait().
+                return  # Sends and receives have no future, so wait() records their end.
             # Keep the Work, so that `finish_task` sees finished transfers whose callback has not run yet.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.record_end(seq))
 
     def finish_task(self) -> None:
-        """Wait briefly for the callbacks of finished transfers, and record the groups that exist.
+        """Wait briefly for the callbacks of finished transfers, and record the existing groups.
 
-        Must be called when a task has ended, because the limit of events starts again with the next one.
-        Groups are recorded because each has its own connections, even if no call has used it.
+        Must be called when a task has ended, because the limit of events starts again with the next task.
+        Groups are recorded because each has separate connections, even if no call has used it.
         """
         deadline = time.monotonic() + CALLBACK_TIMEOUT_S
         while time.monotonic() < deadline and any(
@@ -188,19 +187,19 @@ class Recorder:
         ):
             time.sleep(0.0002)
         self._task_began = self._seq
-        # Live ranks may wait in their next cell for a Work that they keep.
+        # In their next cell, live ranks may wait for a Work that still exists.
         dropped = self._dropped_calls()
         self._unwaited -= dropped
         if dropped:
             self._write(json.dumps(["unwaited", sorted(dropped)[:MAX_UNWAITED]]).encode())
-        with suppress(Exception):  # The learner's code may have changed torch's own tables.
+        with suppress(Exception):  # The learner's code may have changed torch's tables.
             self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
     def _dropped_calls(self) -> set[int]:
         return self._unwaited.difference(self._seq_by_work.values())
 
     def take_unwaited(self) -> set[int]:
-        """Return the calls whose Work was dropped without a wait, and forget all that were not waited for."""
+        """Return the calls whose Work was dropped without a wait, and forget all unwaited calls."""
         dropped, self._unwaited = self._dropped_calls(), set()
         return dropped
 
@@ -209,7 +208,7 @@ class Recorder:
         if not self.active:
             return
         now = time.monotonic_ns()
-        # Both a Work's wait() and the callback of its future, on one of gloo's threads, call this. The
+        # Called both by a Work's wait() and by the callback of its future, on one of gloo's threads. The
         # first call counts.
         with self._lock:
             if seq not in self._open_calls:
@@ -226,7 +225,7 @@ class Recorder:
         self._futures.pop(seq, None)
 
     def stop_in_child(self) -> None:
-        """Stop recording in this process, because it is not the rank but a child that the rank has forked."""
+        """Stop recording in this process, because it is not the rank, but a forked child of it."""
         self.active = False
         groups = importlib.import_module("torch.distributed.distributed_c10d")._world.pg_map
         self._inherited.update(groups)
@@ -237,12 +236,12 @@ class Recorder:
 
     @property
     def count(self) -> int:
-        """How many calls and spans have been recorded, which is the number of the next one."""
+        """Number of recorded calls and spans, which is also the number of the next one."""
         return self._seq
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """Record how long the block takes, as a span of the rank's own work."""
+        """Record the block's duration, as a span of the rank's work."""
         if not self.active:
             yield
             return
@@ -261,9 +260,9 @@ class Recorder:
             self.record_end(seq)
 
     def _find_site(self, op: str) -> tuple[str, int, bool]:
-        """Return the function that the learner called to make this call, and the number of its site.
+        """Return the function called by the learner that led to this call, and the number of its site.
 
-        The last result is whether the learner's own line called it, without torch's code in between.
+        The last result is whether the learner's line called it directly, without torch's code in between.
         """
         frame: FrameType | None = sys._getframe(2)
         torch_code: CodeType | None = None
@@ -309,7 +308,7 @@ class Recorder:
             try:
                 group = text, list(dist.get_process_group_ranks(pg))
             except (KeyError, ValueError):
-                # The group is used before init_process_group has finished.
+                # The group is in use before init_process_group has finished.
                 return text, list(range(pg.size()))
             self._groups[name] = group
             self._write(json.dumps(["group", name, group[1]]).encode())
@@ -317,7 +316,7 @@ class Recorder:
 
 
 def _gloo_groups() -> list[tuple[str, list[int]]]:
-    """Return the name and the global ranks of each gloo group that exists in this rank."""
+    """Return the name and the global ranks of each gloo group in this rank."""
     torch_world = importlib.import_module("torch.distributed.distributed_c10d")._world
     return [
         (torch_world.pg_names[group], sorted(torch_world.pg_group_ranks[group]))

@@ -11,7 +11,7 @@ from helpers.trace.mismatch import at
 _MAX_NOTES = 3
 # Collectives that combine or copy the elements of all ranks' tensors, byte by byte.
 _OPS = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"})
-# Dtypes of one size whose bytes mean the same, at least for numbers that both can hold.
+# Dtypes of one size whose bytes have the same meaning, at least for numbers that both can represent.
 _ALIKE = (
     frozenset({"bool", "uint8", "int8"}),
     frozenset({"int16", "uint16"}),
@@ -23,9 +23,9 @@ _ALIKE = (
 
 
 def silent_faults(trace: Trace, unwaited: Sequence[Event]) -> tuple[str, ...]:
-    """Return a note on each fault of a run that succeeded, up to a limit.
+    """Return a note on each silent fault of a successful run, up to a limit.
 
-    unwaited: the asynchronous calls whose Work was dropped before anything was called on it.
+    unwaited: the asynchronous calls whose Work was dropped without any method call.
     """
     notes = dict.fromkeys([*_different_dtypes(trace), *_calls_without_wait(unwaited)])
     return tuple(notes)[:_MAX_NOTES]

@@ -1,7 +1,7 @@
 """Write the values of a few tensors as one short text, for a reader who steps through a run.
 
 Memory is read directly, without operations of torch, so that a learner's profiler, mode or counter does not
-see it. This takes some microseconds, whatever a tensor's size.
+notice it. This takes a few microseconds, even for a large tensor.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _summarize_one(tensor: torch.Tensor) -> str:
         return "[]"
     size = tensor.element_size()
     start = tensor.storage_offset() * size
-    # The tensor's memory was freed, as FSDP does.
+    # The tensor's memory was freed, for example by FSDP.
     if tensor.untyped_storage().nbytes() < start + count * size:
         return "?"
     # The memory belongs to this process and cannot be freed meanwhile, because the caller holds the tensor.

@@ -1,4 +1,4 @@
-"""Find out which rank waits for which, and whether these waits can still end."""
+"""Determine which rank waits for which, and whether these waits can still end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from helpers.trace.wording import name_keys, name_ranks
 
 @dataclass(frozen=True, slots=True)
 class StuckWorld:
-    """All that is known of a world that is to be explained.
+    """All known facts about a world to be explained.
 
     Attributes:
-        states: One for each rank, in order.
-        trace: The calls that the ranks have recorded.
-        waits: What each rank waits for, in order.
+        states: The state of each rank, in order.
+        trace: The recorded calls of the ranks.
+        waits: The wait of each rank, in order.
     """
 
     states: Sequence[RankState]
@@ -33,12 +33,12 @@ class StuckWorld:
     def diagnosis(
         self, kind: str, summary: str, advice: str, guilty: tuple[int, ...] = ()
     ) -> Diagnosis:
-        """Return a diagnosis that contains the waits of this world."""
+        """Return a diagnosis with the waits of this world."""
         return Diagnosis(kind, summary, advice, self.waits, guilty)
 
 
 def stuck_world(states: Sequence[RankState], trace: Trace) -> StuckWorld:
-    """Return a world with the waits that follow from its states and its trace."""
+    """Return a world with the waits derived from its states and its trace."""
     return StuckWorld(states, trace, tuple(_rank_wait(state, trace) for state in states))
 
 
@@ -46,7 +46,7 @@ def _rank_wait(state: RankState, trace: Trace) -> Wait:
     if state.ended:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
         return OtherWait(state.rank, words[state.state])
-    # A rank in gloo's wait() is not in the call itself, so take the last call that it started.
+    # A rank in gloo's wait() is no longer in the call itself, so use the last call that it started.
     event = state.blocked or (state.pending[-1] if state.pending and state.inside else None)
     if event is not None:
         return CallWait(state.rank, event, _awaited_ranks(event, trace))
@@ -80,9 +80,9 @@ def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:
 
 
 def with_pending_call(state: RankState, states: Sequence[RankState], trace: Trace) -> RankState:
-    """Return the state as if the rank waited for an asynchronous call that an exited rank must answer.
+    """Return the state as if the rank waited for an asynchronous call with an exited rank as its peer.
 
-    Such a rank polls, as in `while not work.is_completed()`.
+    In this state a rank polls, for example by `while not work.is_completed()`.
     """
     exited = {other.rank for other in states if other.ended}
     if state.ended or state.blocked is not None:
@@ -94,7 +94,7 @@ def with_pending_call(state: RankState, states: Sequence[RankState], trace: Trac
 
 
 def is_hopeless(world: StuckWorld) -> bool:
-    """Return whether a rank waits for one that has ended, or all ranks wait for each other."""
+    """Return whether a rank waits for an ended rank, or all ranks wait for each other."""
     ended = {state.rank for state in world.states if state.ended}
     stuck = {wait.rank: wait for wait in world.call_waits if wait.waits_for}
     if any(_never_ends(wait, ended) for wait in stuck.values()):
@@ -106,7 +106,7 @@ def is_hopeless(world: StuckWorld) -> bool:
 
 
 def _never_ends(wait: CallWait, dead: Collection[int]) -> bool:
-    """Return whether a wait cannot end because these ranks make no more calls."""
+    """Return whether a wait cannot end because dead ranks make no more calls."""
     is_any = wait.event.op == "recv" and wait.event.peer is None
     return (all if is_any else any)(rank in dead for rank in wait.waits_for)
 
@@ -128,7 +128,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     ]
     for message in trace.messages():
         send, recv = message.send, message.recv
-        if recv is None:  # A receive from any source knows its sender only when it has finished.
+        if recv is None:  # Only a finished receive from any source knows its sender.
             receivers = [
                 event
                 for event in from_any

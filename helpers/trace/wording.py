@@ -1,4 +1,4 @@
-"""Words that several reports share: names of ranks, groups and tags, and verbs that agree with them."""
+"""Words shared by several reports: names of ranks, groups and tags, and verbs that agree with them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def name_keys(keys: Sequence[str]) -> str:
 
 
 def describe_tag(event: Event) -> str:
-    """Return the tag of a send or a receive, and whether it is the default."""
+    """Describe the tag of a send or a receive, and whether it is the default."""
     return f"with tag {event.tag}" + ("" if event.tag else " (the default)")
 
 

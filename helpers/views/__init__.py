@@ -1,10 +1,10 @@
 """Draw runs and results with pure functions: lanes, timeline, traffic, wait graph.
 
-Importing this package, or any module of it, does not import matplotlib, which is imported when the first
-picture is drawn.
+Importing this package or one of its modules does not import matplotlib, which is only imported when the
+first picture is drawn.
 
 From results to views:
-    show             which result has which view
+    show             the view of each result
     live             live pages and their still form
 Views of a run:
     lanes            output and results of each rank
@@ -18,7 +18,7 @@ Views of a run:
     rounds           rounds of messages
     one_port         messages sorted into rounds
     by_host          ranks and traffic of each host
-    rank_endings     how far each rank had come
+    rank_endings     the last call of each rank, or its part in the failure
     values           a returned value in one line
 Views of jobs:
     job_lanes        processes of a job
@@ -37,8 +37,8 @@ Views of data and plans:
 Views of a check:
     verdict          a check's result for its reader
     failed_case      the words on a failed case
-Parts that views share:
-    picture          what a view takes and returns
+Parts shared by views:
+    picture          arguments and results of views
     drawing          marks as SVG or PNG
     palette          colors and styles
     html_boxes       HTML with inline styles

@@ -1,10 +1,9 @@
-"""Draw what each rank had before a collective and what it has afterwards, number by number.
+"""Draw each rank's data before and after a collective, number by number.
 
     Run of (before, after) pairs -> blocks_of() -> trace the numbers home -> before_after() -> Picture
 
-Notebooks call `before_after` with a run in which each rank returned two things: a copy of its data
-before the collective, and its data after it. A cell has the color and hatch of the rank that its number
-came from.
+Notebooks call `before_after` with a run in which each rank returned two values: a copy of its data before
+the collective, and its data after it. A cell has the color and hatch of the rank from which its number came.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _EMPTY_TEXT = "nothing"
 
 @dataclass(frozen=True)
 class Block:
-    """One tensor as rows of short texts. `hidden`: the tensor has more than is shown."""
+    """One tensor as rows of short texts. `hidden`: whether some of its numbers are not shown."""
 
     rows: tuple[tuple[str, ...], ...]
     flat: bool
@@ -57,17 +56,17 @@ class Block:
 
 
 Blocks = tuple[Block, ...]
-"""The data that one rank has at one time. It may be empty."""
+"""The data of one rank at one time. It may be empty."""
 
 
 def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
     before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
-    Return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. If a
-    number occurs in the `before` of exactly one rank, it is drawn in that rank's color. If it occurs in
-    that of several ranks, including the rank's own, it is drawn in the rank's own color. All other
-    numbers are new. Raises ValueError if a rank returned anything but a pair.
+    Let each rank return a copy (`x.clone()`) as `before`, because most collectives write into their tensor.
+    A number that occurs in the `before` of exactly one rank is drawn in that rank's color. If it occurs in
+    the `before` of several ranks, and the rank that has it now is one of them, it is drawn in the color of
+    this rank. All other numbers are new. Raises ValueError if a rank returned anything but a pair.
     """
     pairs = [_returned_pair(run, rank) for rank in range(min(run.world_size, _MAX_RANKS))]
     homes = _ranks_by_number([before for before, _ in pairs])
@@ -107,7 +106,7 @@ def _returned_pair(run: Run, rank: int) -> tuple[Blocks, Blocks]:
 
 
 def _make_block(value: Any) -> Block:
-    """Write a tensor of any shape as a small matrix: its rows are all dimensions but the last."""
+    """Write a tensor of any shape as a small matrix, whose rows are all dimensions except the last."""
     shape = tuple(getattr(value, "shape", ()))
     if not hasattr(value, "reshape") or not shape:
         item = value.item() if hasattr(value, "item") else value
@@ -138,7 +137,7 @@ def _ranks_by_number(before: Sequence[Blocks]) -> dict[str, set[int]]:
 
 
 def _origin_rank(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
-    """Return the rank that a number came from, or None if it is unknown or ambiguous."""
+    """Return the rank from which a number came, or None if it is unknown or ambiguous."""
     had = homes.get(text, set())
     return rank if rank in had else next(iter(had)) if len(had) == 1 else None
 

@@ -1,6 +1,6 @@
-"""Describe which ranks are on which host, and what is sent between hosts, for every view.
+"""Describe the ranks of each host and the traffic between hosts, for every view.
 
-The results are empty if all ranks ran on this machine, so views do not mention hosts then.
+If all ranks ran on this machine, the results are empty, and views do not mention hosts.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def host_lines(trace: Trace) -> list[str]:
 
 
 def first_ranks(hosts: Sequence[str]) -> dict[int, str]:
-    """Return the first rank of each host: rank -> host. hosts: of each rank."""
+    """Return the first rank of each host: rank -> host. hosts: the host of each rank."""
     return {rank: host for rank, host in enumerate(hosts) if not rank or host != hosts[rank - 1]}
 
 
 def _format_ranks(ranks: Sequence[int]) -> str:
-    """Write ranks; consecutive ones are written as a range."""
+    """Write ranks, with consecutive ranks as a range."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):

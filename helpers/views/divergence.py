@@ -1,4 +1,4 @@
-"""Draw how far apart two trainings are, step by step, on a logarithmic axis."""
+"""Draw the distance between two trainings, step by step, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import one_line, plural
 
 ZERO_DRAWN_AT = 1e-17
-"""Where a difference of exactly zero is drawn, because a logarithmic axis has no zero."""
+"""The height at which a difference of exactly zero is drawn, because a logarithmic axis has no zero."""
 
 _ROUNDING_ERROR = 1e-13
-"""Smaller differences come only from the order of additions in float64."""
+"""The limit below which differences only come from the order of additions in float64."""
 
 
 def divergence(
@@ -25,9 +25,9 @@ def divergence(
 ) -> Picture:
     """Draw, for each pair of trainings, the largest difference of a weight after every step.
 
-    pairs: name -> (weights after each step, those of the other training), one tensor per step. target: an
-    allowed difference, drawn as a line. The text names the pairs and their lengths; it contains no measured
-    value.
+    pairs: name -> (weights after each step, weights of the other training), one tensor per step. target: an
+    allowed difference, drawn as a line. The text contains the names and lengths of the pairs, but no
+    measured value.
     """
     from matplotlib.ticker import MaxNLocator
 

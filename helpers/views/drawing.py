@@ -1,9 +1,9 @@
-"""Draw with a few kinds of mark, as SVG, or as PNG if a page cannot show SVG.
+"""Draw a few kinds of marks as SVG, or as PNG if a page cannot show SVG.
 
-    marks -> Drawing -> svg(): a page, which may move what has `at`
-                     -> png(): notebooks as they are stored, and reports
+    marks -> Drawing -> svg(): a page, which may move marks with `at`
+                     -> png(): stored notebooks, and reports
 
-`STYLES` defines how marks look, for the SVG's style sheet and for the painter. A page with a theme sets
+`STYLES` defines the look of marks, for the SVG's style sheet and for the painter. A page with a theme sets
 `--rr-ink`, `--rr-ground` and, for the purity of colors, `--rr-pure`. Otherwise a drawing is dark on white.
 """
 
@@ -35,17 +35,17 @@ _OVERSAMPLING = 3
 _ARROW_HEAD = 7.0
 _MAX_COLORS = 128
 _MANY_MARKS = 8_000
-"""If there are more marks than this, they are drawn `_PART_SIZE` at a time: a page is slow if it has that
-many elements, or if it is zoomed in and shows a small part of long paths.
+"""Number of marks above which they are drawn `_PART_SIZE` at a time. A page is slow if it has that many
+elements, or if it is zoomed in and shows a small part of long paths.
 """
 _PART_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How much of its color a mark's area and its edge have. The rest is the color of the background.
+    """The shares of a mark's color in its area and in its edge. The rest is the color of the background.
 
-    clear: the area is transparent, so that marks below it remain visible.
+    clear: whether the area is transparent, so that marks below it remain visible.
     """
 
     fill: float = 0.0
@@ -75,7 +75,7 @@ STYLES = {
 class Mark(ABC):
     """A mark: its points in pixels, its style, and the look of its kind (None: ink).
 
-    at: the step of each of its x coordinates, for a page that moves it.
+    at: the step of each of its x coordinates, for a page that moves the mark.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -181,9 +181,9 @@ class Word(Mark):
 
 @dataclass(frozen=True)
 class Drawing:
-    """Marks on a page of a width and a height; a page never moves those in `fixed`.
+    """Marks on a page of a width and a height. A page never moves the marks in `fixed`.
 
-    about: what a page must know about the drawing, as data attributes.
+    about: facts about the drawing for a page, as data attributes.
     """
 
     width: float
@@ -206,7 +206,7 @@ class Drawing:
         )
 
     def still(self, text: str) -> str:
-        """Return the drawing as an image for HTML, which pages show even without scripts and SVG."""
+        """Return the drawing as an image for HTML that pages show even without scripts and SVG."""
         data = base64.b64encode(self.svg(text).encode()).decode()
         source = f"data:image/svg+xml;base64,{data}"
         return f'<img src="{source}" alt="{escape(text)}" style="max-width: 100%">'
@@ -238,7 +238,7 @@ class Drawing:
 def to_palette(image: Image) -> Image:
     """Reduce an image to a palette, because notebooks store their pictures and learners clone them.
 
-    It has a few flat colors and the edges of letters, for which a palette is large enough.
+    The image consists of a few flat colors and the edges of letters, so a palette is large enough.
     """
     from PIL.Image import Dither
 
@@ -246,7 +246,7 @@ def to_palette(image: Image) -> Image:
 
 
 def _group_marks(marks: Sequence[Mark], name: str) -> str:
-    """Write marks; consecutive ones with the same look form a group, so that thousands share their names."""
+    """Write marks. Consecutive marks with the same look form a group, so that thousands share their names."""
     many = [
         mark
         for mark in marks
@@ -280,7 +280,7 @@ def _group_tag(mark: Mark) -> str:
 
 @cache
 def _style_sheet() -> str:
-    """Write the style sheet: the color of each kind once, and each style as a mix of it and the ground."""
+    """Write the style sheet: each kind's color once, and each style as a mix of color and background."""
     ink, ground = f"var(--rr-ink,{INK})", "var(--rr-ground,#fff)"
     rules = [
         "svg{font-family:var(--jp-ui-font-family,system-ui),'DejaVu Sans',sans-serif}",

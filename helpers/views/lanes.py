@@ -1,4 +1,4 @@
-"""Draw one lane for each rank, in rank order: what it printed, what it returned, how it failed.
+"""Draw one lane for each rank, in rank order: its output, its return value, its failure.
 
 A notebook shows `lanes_live_html` while a launch runs.
 """
@@ -37,7 +37,7 @@ class Lane:
     """The output and the result of one rank.
 
     value: its return value as text, or None if it is not known to have returned. ending: its part in the
-    failure. mark: a word for the rank's part if the failure began there.
+    failure. mark: a word for its part if the failure began with this rank.
     """
 
     rank: int
@@ -54,7 +54,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
     for rank in run.trace.imagined or range(run.world_size):
         value = run.values[rank] if rank < len(run.values) else None
         printed = run.output[rank] if rank < len(run.output) else ""
-        # After a failure, None may come from a rank that returned None or from one that never returned.
+        # After a failure, None may come from a rank that returned None or from a rank that never returned.
         known = value is not None or run.failure is None
         shown = short_value(value) if known else None
         ending, mark = ended.get(rank, ""), marks.get(rank, "")
@@ -63,7 +63,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
 
 
 def _marks(failure: RankFailure | None) -> dict[int, str]:
-    """Return a word for each rank with which a failure began."""
+    """Return a word for each rank where a failure began."""
     if isinstance(failure, RankFailed):
         return {failure.rank: "failed"}
     if isinstance(failure, RankDied):
@@ -88,7 +88,7 @@ def lanes_failed_html(shown: FailedRun) -> str:
 
 
 def lanes_text(run: Run, *, with_failure: bool = True) -> str:
-    """Write the lanes as text, which is reproducible if the ranks' own output is."""
+    """Write the lanes as text, which is reproducible if the ranks' output is reproducible."""
     lanes = lanes_of(run)
     if run.failure is None and all(_has_no_content(lane) for lane in lanes):
         return "\n".join([_no_output_text(len(lanes), run.hosts), *_notes(run)])
@@ -135,7 +135,7 @@ def lanes_html(run: Run, *, with_failure: bool = True) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
     If ranks were left waiting, a live page shows the run below the failure: which rank waits for which, and
-    a player, which shows each rank's last call. The lanes then contain only what the ranks printed.
+    a player with each rank's last call. The lanes then only contain the ranks' output.
     """
     lanes = lanes_of(run)
     notes = "".join(
@@ -167,7 +167,7 @@ def lanes_live_html(ranks: RunningRanks) -> str:
 
 
 def lanes_live_text(ranks: RunningRanks) -> str:
-    """Write how many ranks of a launch are still running, as text."""
+    """Write the number of a launch's running ranks as text."""
     done = sum(state == "returned" for state in ranks.states)
     count = f", {done} done" if done else ""
     running = plural(len(ranks.states), "rank")
@@ -177,10 +177,10 @@ def lanes_live_text(ranks: RunningRanks) -> str:
 
 
 def _replaceable_html(text: str) -> str:
-    """Return HTML with a text that the next update replaces. Without an update, it says that they stopped.
+    """Return HTML with a text that the next update replaces. Without one, it says that updates have stopped.
 
-    The kernel may have been restarted, or the notebook saved and reopened; without a kernel only the page
-    itself can show that. If styles are removed, the text stays as it is.
+    The kernel may have been restarted, or the notebook saved and reopened. Without a kernel, only the page
+    can show this. If styles are removed, the text stays unchanged.
     """
     return (
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
@@ -193,14 +193,14 @@ def _replaceable_html(text: str) -> str:
 
 
 def lanes_stopped_html(ranks: StoppedRanks) -> str:
-    """Draw a launch that the reader has stopped: each rank's output, and its current call."""
+    """Draw a launch stopped by the reader: each rank's output, and its current call."""
     lanes = _stopped_lanes(ranks.states, ranks.output, ranks.waits)
     head = muted(_stopped_heading(ranks))
     return _box_html(head + _stack_rows([_lane_html(lane) for lane in lanes], ranks.hosts))
 
 
 def lanes_stopped_text(ranks: StoppedRanks) -> str:
-    """Write a launch that the reader has stopped as text."""
+    """Write a launch stopped by the reader as text."""
     texts = [
         [
             *(f"rank {lane.rank} | {line}".rstrip() for line in lane.lines),
@@ -261,10 +261,10 @@ def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
     head = f"<b>{escape(type(failure).__name__)}</b>: {code_to_html(clip(first, 400))}"
     if isinstance(failure, Deadlock | HostLost | RankTimeout):
-        # Each lane shows what its own rank waits for, so only advice is left here.
+        # Each lane shows the wait of its rank, so only advice is left here.
         rest = "".join(div(code_to_html(x)) for x in others if not x.startswith("  rank "))
     else:
-        # The last line of a failure names the learner's line, or what to do.
+        # The last line of a failure names the learner's line, or contains advice.
         rest = _preformatted("\n".join(others), whole=True)
     return div(
         div(head) + rest,
@@ -284,7 +284,7 @@ def _row_html(rank: int, body: str, *, edged: bool) -> str:
 
 
 def _stack_rows(rows: list[str], hosts: Sequence[str]) -> str:
-    # hosts: of each row; empty if all ran on this machine
+    # hosts: the host of each row; empty if all ran on this machine
     first = first_ranks(hosts)
     rows = [
         (_host_html(first[number]) if number in first else "") + row
@@ -298,7 +298,7 @@ def _host_html(host: str) -> str:
 
 
 def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]:
-    """Insert the name of each host above the lines of its lanes, if there are any. hosts: of each lane."""
+    """Insert the name of each host above the lines of its lanes, if any. hosts: the host of each lane."""
     lines: list[str] = []
     under = ""
     for number, lane in enumerate(lanes):
@@ -313,7 +313,7 @@ def _box_html(content: str) -> str:
     return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
-# The rows that always fit into a box of 14em, and the letters of a row that fit on a narrow page.
+# Number of rows that always fit into a box of 14em, and of letters that fit into a row on a narrow page.
 _ROWS, _LINE = 8, 60
 
 

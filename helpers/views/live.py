@@ -1,8 +1,8 @@
 """Decide whether a page can be live, and show live content next to its still form.
 
-A notebook must keep what it shows without its kernel. So a widget is only the controls: each result is a part
-of the cell's output, plain HTML, that the controls replace. `course lab` stores the words of `show_controls`
-instead of the widget (helpers/course/export.py).
+Without its kernel, a notebook must still show its results. So only the controls are a widget: each result is
+a part of the cell's output, in plain HTML, that the controls replace. `course lab` stores the words of
+`show_controls` instead of the widget (helpers/course/export.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EMPTY_PART = {"text/html": "", "text/plain": ""}
 
 
 def widgets_can_live() -> bool:
-    """Return whether this is a notebook's kernel whose displays are for a reader, not for a file."""
+    """Return whether this process is a notebook's kernel with displays for a reader, not for a file."""
     return os.environ.get("REAL_RANKS_LIVE") != "0" and in_kernel()
 
 
@@ -35,15 +35,15 @@ def in_kernel() -> bool:
 
 
 def require_live() -> None:
-    """Raise NotImplementedError in a page without widgets: IPython then displays the still form."""
+    """Raise NotImplementedError in a page without widgets, so that IPython displays the still form."""
     if not widgets_can_live():
         raise NotImplementedError
 
 
 def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]:
-    """Display a widget; return a function that removes it.
+    """Display a widget. Return a function that removes it.
 
-    words: shown in a saved notebook, where the widget would not work. html: the same, for a page.
+    words: a text for a saved notebook, where the widget would not work. html: the same text, for a page.
     """
     view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
     html = html or f"<p><em>{escape(words)}</em></p>"
@@ -52,7 +52,7 @@ def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]
 
 
 def show_part(data: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """Display a part of a cell's output, by type; return a function that replaces it."""
+    """Display a part of a cell's output, by type. Return a function that replaces it."""
     from IPython.display import display
 
     handle = display(data, raw=True, display_id=True)
@@ -64,21 +64,21 @@ def ask_to_save() -> None:
     if widgets_can_live():
         from IPython.display import display
 
-        # An update of a display that does not exist: pages without the course's extension ignore it.
+        # Update a display that does not exist, which pages without the course's extension ignore.
         display({SAVE: {}}, raw=True, display_id=SAVE, update=True)
 
 
 KEYS_SCRIPT = Path(__file__).with_name("keys.js")
-"""JavaScript for the parts of a page that have their own keys; it precedes the script of each part."""
+"""JavaScript for the parts of a page with keyboard controls. It precedes the script of each part."""
 
 
 def live_page(page: Path, data: dict[str, Any], still: str) -> str:
-    """Return HTML in which the ES module `page` shows `data`, plain JSON, in place of `still`.
+    """Return HTML in which the ES module `page` shows `data`, plain JSON, instead of `still`.
 
-    The module's default export is called with an element, which contains the still form, and with the data.
+    The module's default export is called with an element that contains the still form, and with the data.
     It needs no kernel, so it also works in a saved notebook and in an HTML page made from it. If scripts
-    are removed (on GitHub, or in a notebook that is not trusted), the still form stays. (A widget without
-    its kernel would be an error message in JupyterLab.)
+    are removed (on GitHub, or in an untrusted notebook), the still form stays. (In JupyterLab, a widget
+    without its kernel would be an error message.)
     """
     name = f"rr-{secrets.token_hex(8)}"
     parts = (path.read_text(encoding="utf-8") for path in (KEYS_SCRIPT, page))
@@ -97,5 +97,5 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
 
 
 def _compress(text: str) -> str:
-    """Compress a text for a script to a tenth of its size; nothing in it can end the script element."""
+    """Compress a text to a tenth of its size, in a form that cannot end a script element."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

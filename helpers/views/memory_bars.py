@@ -1,6 +1,6 @@
-"""Draw what each rank holds as a stacked bar: weights, gradients, optimizer state, and so on.
+"""Draw each rank's memory as a stacked bar: weights, gradients, optimizer state, and so on.
 
-Notebooks call `memory_bars` with the bytes that they counted, and with those that a formula predicts.
+Notebooks call `memory_bars` with the counted bytes, and with the bytes predicted by a formula.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Parts = Mapping[str, int]
-"""The bytes of each part that a rank holds, in the order of drawing."""
+"""The bytes of each part of a rank's memory, in the order of drawing."""
 
 LOOKS = (
     ("#56B4E9", ""),
@@ -40,7 +40,7 @@ def memory_bars(
 
     held[name][rank]: the bytes of each part. Parts with the same name look the same.
     predicted[name][rank]: the expected bytes in all, drawn as a line across the bar. Raises ValueError
-    for no parts, or for more than five kinds of them.
+    if there are no parts, or more than five kinds.
     """
     kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
     if not kinds or len(kinds) > len(LOOKS):

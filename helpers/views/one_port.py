@@ -1,10 +1,10 @@
-"""Sort a run's messages into rounds: in a round, a rank sends at most one message and receives one.
+"""Sort a run's messages into rounds: in a round, a rank sends and receives at most one message each.
 
     Trace -> port_rounds() -> views/rounds (the picture), checks/rules (the rule)
 
-This is the one-port model of the cost formulas: two messages that leave the same rank cost two rounds, and
-so do two that arrive at the same rank. A rank can send and receive in one round. Only the order of each
-rank's calls counts, not their duration, so a program has the same rounds in each run.
+This is the one-port model of the cost formulas: two messages from the same rank cost two rounds, and so do
+two messages to the same rank. A rank can send and receive in one round. Only the order of each rank's calls
+counts, not their duration, so a program has the same rounds in each run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from helpers.views.picture import trace_of
 
 
 def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
-    """Return the messages that were received, round by round, each round in the order of sources.
+    """Return the received messages, round by round, each round in the order of sources.
 
     The rounds are chosen greedily: a message is sent as soon as its sender has sent and received
     everything before it. Raises TypeError for anything but a Run or a Trace.
@@ -32,7 +32,7 @@ def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
         one_for_each: dict[int, Message] = {}
         for steps in waiting:
             message = _next_send(steps, arrived)
-            # if several messages could go to one rank, the one that it receives first is sent
+            # if several messages could be sent to one rank, choose the first one that it receives
             if message is not None:
                 rival = one_for_each.setdefault(message.dst, message)
                 if place[id(message.send)] < place[id(rival.send)]:
@@ -56,7 +56,7 @@ def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Me
 
 
 def _steps(trace: Trace, rank: int) -> list[tuple[str, Message]]:
-    """Return one rank's sends and receives, in the order in which they take effect."""
+    """Return one rank's sends and receives in the order of taking effect."""
     received = [m for m in _received_messages(trace) if rank in (m.src, m.dst)]
     steps = [(_effect_order(m.send), "send", m) for m in received if m.src == rank]
     steps += [(_effect_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]
@@ -69,7 +69,7 @@ def _received_messages(trace: Trace) -> Iterable[Message]:
 
 
 def _effect_order(event: Event) -> tuple[int, int]:
-    """Return a sort key: a send takes effect at its call, an `irecv` only when the rank has waited for it."""
+    """Return a sort key: a send takes effect when called, an `irecv` when the rank has waited for it."""
     moment = event.start_ns
     if event.op == "recv" and event.asynchronous:
         moment = event.wait_ns or event.end_ns or sys.maxsize
@@ -77,7 +77,7 @@ def _effect_order(event: Event) -> tuple[int, int]:
 
 
 def _next_send(steps: list[tuple[str, Message]], arrived: set[int]) -> Message | None:
-    """Remove completed receives, and return the send that comes next, or None."""
+    """Remove completed receives, and return the next send, or None."""
     while steps and steps[0][0] == "recv" and id(steps[0][1].send) in arrived:
         steps.pop(0)
     return steps[0][1] if steps and steps[0][0] == "send" else None

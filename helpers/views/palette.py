@@ -1,8 +1,8 @@
 """Define the look of each kind of event, for the whole course.
 
 Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which remain distinct in all common forms of
-color blindness. Backward is a darker blue than forward, so that they differ in gray. Each kind also has its
-own hatch, marker and line style, so that a picture is readable in gray.
+color blindness. Backward is a darker blue than forward, so that they differ in gray. Each kind also has a
+different hatch, marker and line style, so that a picture is readable in gray.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one kind of event is drawn. hatch, marker and line are matplotlib's codes.
+    """The look of one kind of event. hatch, marker and line are matplotlib's codes.
 
     tint: the color, lightened until black text and the hatch are readable on it.
     """
@@ -60,9 +60,9 @@ def amount_colormap() -> Colormap:
 
 
 def look_of(event: Event) -> Look:
-    """Return the look of an event; an unknown op is drawn as a collective.
+    """Return the look of an event. An unknown op is drawn as a collective.
 
-    Spans called "forward", "F0", "backward" or "B0" look as in the schedules.
+    Spans called "forward", "F0", "backward" or "B0" have the same look as in schedules.
     """
     if event.op == "span":
         found = _STAGE_PATTERN.match(event.call)

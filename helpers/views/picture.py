@@ -1,4 +1,4 @@
-"""Define what every drawing view accepts, a trace, and what it returns: a figure, and its description."""
+"""Define the argument of every drawing view, a trace, and its result: a figure and its description."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TraceSource = Run | Trace | list[dict[str, Any]]
-"""A run, its trace, or the JSON that torch.profiler exported on each rank."""
+"""A run, its trace, or the JSON exported by torch.profiler on each rank."""
 
 _SCREEN_DPI = 110
 _DRAWING_DPI = 96
@@ -35,9 +35,9 @@ _PRINT_DPI = 200
 class Picture:
     """A matplotlib figure, or a drawing, and its `text`, which is the same in each run.
 
-    At the end of a cell it is shown as an image, with the text as its plain form. Stored notebooks have
-    half the resolution of a reader's own run, because they would otherwise be twice as large. live: the
-    HTML that a live page shows in place of the image, or "".
+    At the end of a cell it is shown as an image, with the text as its plain form. Images in stored notebooks
+    have half the resolution of a reader's run, because the notebooks would otherwise be twice as large.
+    live: HTML that a live page shows instead of the image, or "".
     """
 
     figure: Figure | Drawing
@@ -66,7 +66,7 @@ class Picture:
         return self._screen_image()
 
     def html(self) -> str:
-        """Return HTML: the live form or, without it, the image with its text as description."""
+        """Return HTML: the live form or, if there is none, the image with its text as description."""
         if self.live is not None and widgets_can_live():
             return self.live()
         image = base64.b64encode(self._repr_png_()).decode()
@@ -74,7 +74,7 @@ class Picture:
         return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'
 
     def _screen_image(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the image for a reader's screen: twice the resolution at the size of the stored one."""
+        """Return the image for a reader's screen: the stored size at twice the resolution."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
         room = {"width": width // 2, "height": height // 2, "alt": self.text}
@@ -88,7 +88,7 @@ class Picture:
             return self.figure.png(dpi / _DRAWING_DPI)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        # the parts of matplotlib that are used here have no types
+        # these parts of matplotlib have no types
         surface: Any = FigureCanvasAgg(self.figure)
         usual, self.figure.dpi = self.figure.dpi, dpi
         try:
@@ -109,7 +109,7 @@ class Picture:
 
 @contextmanager
 def _without_font_warnings() -> Iterator[None]:
-    """Suppress warnings about a script that the font lacks: its letters are drawn as boxes."""
+    """Suppress warnings about a script missing in the font, whose letters are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
@@ -128,14 +128,14 @@ def _png_of(rgba: Any) -> bytes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, in inches, that is not part of matplotlib's global state."""
+    """Return an empty figure outside of matplotlib's global state. width, height: in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def trace_of(run_or_trace: Run | Trace) -> Trace:
-    """Return the trace of a run; a trace is returned as it is."""
+    """Return the trace of a run. A trace is returned unchanged."""
     if isinstance(run_or_trace, Run):
         return run_or_trace.trace
     if isinstance(run_or_trace, Trace):
@@ -147,7 +147,7 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
 
 
 def find_trace(what: TraceSource) -> Trace:
-    """Return the trace of a run, or of what torch.profiler exported on each of its ranks."""
+    """Return the trace of a run, or of the JSON exported by torch.profiler on each rank."""
     if isinstance(what, list) and all(isinstance(one, dict) for one in what):
         return profiled(what)
-    return trace_of(what)  # type: ignore[arg-type]  # it says what is wrong with any other list
+    return trace_of(what)  # type: ignore[arg-type]  # it rejects any other list

@@ -1,6 +1,6 @@
 """Clean the ranks' output for display: no escape codes, no control characters, no endless text.
 
-Every view cleans each string from a rank with these functions before it draws or writes it.
+Every view cleans each string from a rank with these functions before drawing or writing it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMMAND_PATTERN = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MU
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 PLAIN_MARKS = "real-ranks-plain"
-"""An error handler for codecs: characters that an encoding lacks are written in ASCII, or as "?"."""
+"""An error handler for codecs: characters missing in an encoding are written in ASCII, or as "?"."""
 _IN_ASCII = {
     **{"●": "*", "○": "o", "✓": "+", "✗": "x", "×": "x", "·": "-", "µ": "u", "²": "2", "±": "+-"},
     **{"→": "->", "←": "<-", "…": "...", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"'},
@@ -37,9 +37,9 @@ _IN_ASCII = {
 
 
 def clean(text: str) -> str:
-    """Strip terminal codes and the times in torch's log lines; replace characters that cannot be shown.
+    """Strip terminal codes and the times in torch's log lines, and replace undisplayable characters.
 
-    Newlines and tabs stay.
+    Newlines and tabs are kept.
     """
     text = _ESCAPES_PATTERN.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
@@ -48,12 +48,12 @@ def clean(text: str) -> str:
 
 
 def for_log(text: str) -> str:
-    """Clean a text for a terminal or a job's log, so that no line of it is a command to a CI."""
+    """Clean a text for a terminal or a job's log, so that no line is a command to a CI."""
     return _COMMAND_PATTERN.sub("| ", clean(text)).replace("##[", "## [")
 
 
 def _after_carriage_return(line: str) -> str:
-    # A progress bar returns to the start of its line, so a terminal would show only the last part.
+    # A progress bar returns to the start of its line, so a terminal would only show the last part.
     return next((part for part in reversed(line.split("\r")) if part), "")
 
 
@@ -64,12 +64,12 @@ def clip(text: str, limit: int) -> str:
 
 def one_line(text: str, limit: int = 60) -> str:
     """Make a text fit into a label: clean, on one line, at most `limit` characters."""
-    # Cut the text first, so that a label from megabytes of text takes no longer than any other.
+    # Cut the text first, so that a label from megabytes of text takes no longer than a short one.
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
 
 def split_lines(text: str, *, max_lines: int = 200, width: int = 500) -> tuple[str, ...]:
-    """Split printed text into lines; if there are more than `max_lines`, leave out the middle."""
+    """Split printed text into lines. If there are more than `max_lines`, leave out the middle."""
     stripped = clean(text).rstrip("\n")
     if not stripped:
         return ()
@@ -82,7 +82,7 @@ def split_lines(text: str, *, max_lines: int = 200, width: int = 500) -> tuple[s
 
 
 def code_to_html(text: str) -> str:
-    """Return text as HTML; text between backticks becomes code."""
+    """Return text as HTML, in which text between backticks becomes code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -109,7 +109,7 @@ def short_bytes(nbytes: float) -> str:
 
 
 def normalize_name(name: str) -> str:
-    """Return a name in one form, so that equal names can be found: composed letters (NFC), single spaces."""
+    """Return a name in a normal form for comparing names: composed letters (NFC), single spaces."""
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 

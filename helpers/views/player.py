@@ -24,7 +24,7 @@ from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
 MAX_PLAYED = 40_000
-"""Limit of calls that are sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
+"""Maximum number of calls sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
 PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 
@@ -38,9 +38,10 @@ def player_data(
     """Return a run's calls as data for the page: plain JSON.
 
     Each call has a number in each column of `bars`. Texts and places are written once, and their columns
-    contain the index. steps: (ns since the first event, what happens, number of a call), in order. flights:
+    contain the index. steps: (ns since the first event, kind of step, number of a call), in order. flights:
     messages, as (step of the send, step of the receive or -1, heights of both). failure: its title, with
-    code between backticks. made: the time, in seconds since 1970, for a player that starts by itself.
+    code between backticks. made: for a player that starts automatically, the time of the run in seconds
+    since 1970.
     """
     texts: dict[str, int] = {}
     places: dict[tuple[str, int, str], int] = {}
@@ -81,7 +82,7 @@ def player_data(
 
 
 def _describe_call(event: Event) -> str:
-    """Describe what a call sent or received, and whether it failed."""
+    """Describe a call's data, and whether the call failed."""
     parts = []
     if event.shapes:
         shapes = ", ".join(str(list(shape)) for shape in event.shapes[:3])
@@ -103,9 +104,9 @@ def _call_site(event: Event) -> tuple[str, int, str] | None:
 
 
 def _describe_ending(run: Run, failure: RankFailure) -> dict[str, Any]:
-    """Describe how a failed run was blocked: which rank waits for which, in words and as a drawing.
+    """Describe the end of a blocked run: which rank waits for which, in words and as a drawing.
 
-    ranks: what is known of each rank at the end, by its number.
+    ranks: the known state of each rank at the end, by its number.
     """
     ending: dict[str, Any] = {
         "ranks": {rank: one_line(text, 200) for rank, text in endings(run).items()},

@@ -1,4 +1,4 @@
-"""Describe how far each rank had come when a run failed: its part in the failure, or its last call."""
+"""Describe each rank's position when a run failed: its part in the failure, or its last call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.ranks.run import Run
 
 
 def endings(run: Run) -> dict[int, str]:
-    """Return one line for each rank of a failed run, with what is known about its end."""
+    """Return one line about the end of each rank of a failed run."""
     failure = run.failure
     if isinstance(failure, Deadlock | RankTimeout):
         return {wait.rank: describe_wait(wait) for wait in failure.waits}

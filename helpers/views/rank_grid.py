@@ -1,7 +1,7 @@
 """Draw the ranks of a world as grids of cells, each with the color, hatch and letter of its group.
 
-groups | Run | Trace -> groups_of() -> panels_of() (groups that share no rank)  -> rank_grid()
-Run in which each rank returned {dimension: ranks of its group} -> lines_of()   -> mesh_groups()
+groups | Run | Trace -> groups_of() -> panels_of() (groups without common ranks) -> rank_grid()
+Run in which each rank returned {dimension: ranks of its group} -> lines_of()    -> mesh_groups()
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ def rank_grid(
     cols: int | None = None,
     title: str | None = None,
 ) -> Picture:
-    """Draw ranks row by row, `cols` per row, and which group each of them is in.
+    """Draw ranks row by row, `cols` per row, with the group of each rank.
 
-    what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
-    used. Groups that share a rank are in different panels. Below each rank are its group's letter and its
-    rank within that group. Without `cols`, a row is a host if a run was on several hosts of one size, and
-    otherwise has the length of the longest group of neighboring ranks. Raises ValueError if `cols` is not
-    positive.
+    what: a list of groups, each a list of global ranks; or a run, for the groups used by its ranks. Groups
+    that share a rank are in different panels. Below each rank are its group's letter and its rank within the
+    group. Without `cols`, a row is a host if a run was on several hosts of one size; otherwise it has the
+    length of the longest group of neighboring ranks. Raises ValueError if `cols` is not positive.
     """
     groups = groups_of(what)
     trace = trace_of(what) if isinstance(what, (Run, Trace)) else None
@@ -65,11 +64,11 @@ def rank_grid(
 
 
 def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture:
-    """Draw, for each dimension of a mesh, which ranks form a group; a row is a host.
+    """Draw the groups of each dimension of a mesh. A row is a host.
 
     run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}. Instead of a list,
-    a dimension may have a tuple that contains the list. per_host: ranks on a host. Below each rank are
-    its group's letter and its position in the group. Raises ValueError for other values.
+    a dimension may have a tuple that contains the list. per_host: number of ranks on a host. Below each rank
+    are its group's letter and its position in the group. Raises ValueError for other values.
     """
     if per_host < 1:
         raise ValueError(f"a host has at least one rank; got per_host={per_host}")
@@ -94,7 +93,7 @@ def groups_of(what: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
 
 
 def panels_of(groups: Sequence[Group]) -> tuple[Panel, ...]:
-    """Put each group into the first panel whose groups share no rank with it."""
+    """Put each group into the first panel without a common rank."""
     panels: list[list[Group]] = []
     for group in groups:
         free = (p for p in panels if not any(set(group) & set(other) for other in p))
@@ -144,7 +143,7 @@ def _figure(
     rows: Sequence[str],
     title: str | None,
 ) -> Figure:
-    """Draw the same ranks once for each panel, which has a heading and its groups."""
+    """Draw the same ranks once for each panel, with its heading and groups."""
     width = max(2.4, cols * _CELL_INCHES + 0.3) * len(panels) + 0.5
     figure = new_figure(width, len(rows) * _CELL_INCHES + 0.4 + 0.25 * bool(title))
     figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]

@@ -11,10 +11,10 @@ _LOOKS = {"succeeded": RECV, "failed": SPAN, "membership changed": WAIT, "ended"
 
 
 def restart_timeline(run: TorchrunRun, *, title: str | None = None) -> Picture:
-    """Draw one lane for each place (node, local_rank), one bar for each worker that ran there.
+    """Draw one lane for each place (node, local_rank), with one bar for each worker in this place.
 
-    The number on a bar is the worker's rank; a cross marks a worker that failed on its own. The text names
-    the rounds; it contains no measured time.
+    The number on a bar is the worker's rank. A cross marks a worker whose failure was not caused by a peer.
+    The text lists the rounds, but contains no measured time.
     """
     rounds = run.rounds
     places = sorted({(made.node, w.local_rank) for made in rounds for w in made.workers})

@@ -29,7 +29,7 @@ def rounds(runs: Mapping[str, Run | Trace]) -> Picture:
     """Draw each run in a separate panel, under its label, with a column for each round of messages.
 
     In a round, each rank sends at most one message and receives at most one. The first 32 rounds are drawn.
-    Raises TypeError for anything but runs or traces, ValueError if there are none.
+    Raises TypeError for anything but runs or traces, and ValueError if there are none.
     """
     traces = {label: trace_of(run) for label, run in runs.items()}
     if not traces:

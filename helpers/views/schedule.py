@@ -1,8 +1,8 @@
-"""Draw the schedule of a pipeline: when each stage runs which microbatch, as planned and as measured.
+"""Draw the schedule of a pipeline: the microbatches of each stage over time, planned and measured.
 
     orders or Run -> schedule_times (lanes) -> schedule() -> Picture
 
-A run is drawn twice: its order with ideal times, and below that the times that were measured.
+A run is drawn twice: its order with ideal times, and below it the measured times.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class _Panel:
 
 
 def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) -> Picture:
-    """Draw each plan with ideal times, and each run with ideal times and as measured.
+    """Draw each plan with ideal times, and each run with ideal and measured times.
 
     A run's stages must have recorded spans called F0, B0, F1, ... If a rank has several stages ("0F0",
-    "4F0"), the actions of its second one have a prime, and so on. backward: the duration of a backward, in
-    forwards. A stage "holds" the microbatches that have run forward but not yet backward; the picture shows
-    the maximum. The text has no measured times. Raises ValueError for a plan that never ends, and for a run
-    without such spans.
+    "4F0"), the actions of its second stage have a prime, and so on. backward: the duration of a backward,
+    relative to a forward. A stage "holds" the microbatches that have run forward but not yet backward; the
+    picture shows the maximum. The text has no measured times. Raises ValueError for a plan that never ends,
+    and for a run without these spans.
     """
     panels: list[_Panel] = []
     lines: list[str] = []
@@ -81,7 +81,7 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
 
 
 def _panels(name: str, plan: Run | Trace | Plan, backward: float) -> list[_Panel]:
-    """Return the panels of a plan (ideal times), or of a run (ideal times, and measured ones)."""
+    """Return the panels of a plan (ideal times), or of a run (ideal and measured times)."""
     if not isinstance(plan, Run | Trace):
         orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
         ideal = plan_lanes(orders, backward)

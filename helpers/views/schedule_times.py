@@ -1,12 +1,12 @@
-"""Compute when each stage of a pipeline runs which microbatch, from a plan or from a trace.
+"""Compute the times of each stage's microbatches in a pipeline, from a plan or from a trace.
 
     an order for each rank --planned--> lanes        Trace --measured--> lanes
 
-An action is F0 or B0 (microbatch 0 forward or backward) if rank r has stage r. As torch writes it, 5F0 and
-5B0 begin with the stage, and a rank may have several stages. 5I0 and 5W0 are the two halves of a backward:
-the gradient of the input, for which the previous stage waits, and that of the weights.
+An action is F0 or B0 (microbatch 0 forward or backward) if rank r has stage r. If ranks have several stages,
+actions begin with the stage, as in torch: 5F0 and 5B0. 5I0 and 5W0 are the two halves of a backward: the
+gradient of the input, for which the previous stage waits, and the gradient of the weights.
 
-`schedule` draws the lanes; the checks of `one_f_one_b` and `interleaved` use them, too.
+`schedule` draws the lanes. The checks of `one_f_one_b` and `interleaved` also use them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ACTION_PATTERN = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One microbatch in one stage, from start to end. stage: "" if it is the lane's own.
+    """One microbatch in one stage, from start to end. stage: "" for the lane's stage.
 
-    kind: "F" for forward, "B" for backward, "I" and "W" for the halves of it.
+    kind: "F" for forward, "B" for backward, "I" and "W" for the halves of a backward.
     """
 
     kind: str
@@ -43,12 +43,12 @@ Lane = tuple[Piece, ...]
 
 
 def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Return lanes with each action's earliest time; a forward takes 1, half a backward `backward` / 2.
+    """Return lanes with each action's earliest time. A forward takes 1, half a backward `backward` / 2.
 
-    orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage. B
-    and I need the B or I of the next stage, and the F of their own stage. W needs the I of its own
-    stage. A transfer takes no time. Raises ValueError for an invalid action, and for orders in which
-    every rank waits for another one.
+    orders[r]: the actions of rank r, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage.
+    B and I need the B or I of the next stage, and the F of the same stage. W needs the I of the same stage.
+    A transfer takes no time. Raises ValueError for an invalid action, and for orders in which every rank
+    waits for another one.
     """
     wanted = [
         [_parse_action(action, lane) for action in order] for lane, order in enumerate(orders)
@@ -75,7 +75,7 @@ def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[
 
 
 def measured_lanes(trace: Trace) -> tuple[Lane, ...]:
-    """Return the lanes of a trace's spans F0, B0, F1, ..., in ms since the first of them began."""
+    """Return the lanes of a trace's spans F0, B0, F1, ..., in ms since the beginning of the first span."""
     spans = [
         (event, found)
         for event in trace
@@ -116,7 +116,7 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
 
 
 def max_held(order: Sequence[str]) -> int:
-    """Return how many microbatches a rank's stages have run forward but not yet backward, at most."""
+    """Return the maximum number of microbatches that a rank's stages have run forward, not yet backward."""
     held = most = 0
     for action in order:
         found = _ACTION_PATTERN.fullmatch(action)
@@ -126,7 +126,7 @@ def max_held(order: Sequence[str]) -> int:
 
 
 def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
-    """Return an action's stage (as it was named, and as a number), its kind, and its microbatch."""
+    """Return an action's stage (as text and as a number), its kind, and its microbatch."""
     found = _ACTION_PATTERN.fullmatch(action)
     if found is None:
         raise ValueError(
@@ -139,7 +139,7 @@ def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
 def _earliest_start(
     ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
 ) -> float | None:
-    """Return when an action may begin, or None if that is not yet known."""
+    """Return an action's earliest start, or None if it is not yet known."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
     own = ended.get((stage, "B" if kind == "W" else "F", number))

@@ -1,7 +1,7 @@
 """Write each rank's calls in words, in their order: `send→1 ×100, recv←0`.
 
-The timeline's text and the labels of its bars come from here. Times are left out, so that the text is the
-same in each run.
+The timeline uses these words for its text and for the labels of its bars. Times are left out, so that the
+text is the same in each run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def label_of(event: Event) -> str:
 
 
 def headline(trace: Trace) -> str:
-    """Count what occurred: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
+    """Count the calls: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
     messages = trace.messages()
     parts = [plural(len(messages), "message")] if messages else []
     lost = 0 if trace.imagined else sum(message.recv is None for message in messages)
@@ -80,17 +80,17 @@ def _describe_outcome(event: Event) -> str:
 
 
 def describe_open_end(event: Event) -> str:
-    """Return what is known of a call whose end was not seen.
+    """Describe a call without a recorded end.
 
-    The end of an asynchronous call is seen in `wait()`. If wait() was not called, the call may have
-    ended unseen.
+    The end of an asynchronous call is recorded in `wait()`. Without a wait(), the call may have ended
+    unnoticed.
     """
     is_unwaited = event.asynchronous and event.wait_ns is None
     return NEVER_WAITED_FOR if is_unwaited else NEVER_FINISHED
 
 
 def fold_repetitions(labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Fold repetitions; return each part with the number of its calls.
+    """Fold repetitions. Return each part with the number of its calls.
 
     `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`. Folding twice shows rounds within epochs.
     """
@@ -112,7 +112,7 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the repeated pattern that starts at `at` and covers most parts. Of equals, take the shortest."""
+    """Find the repeated pattern that starts at `at` and covers most parts, or the shortest of several."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
         pattern, times = parts[at : at + length], 1

@@ -1,6 +1,6 @@
-"""Draw whole matrices and color each element by the rank that holds it.
+"""Draw whole matrices and color each element by its holder's rank.
 
-    {name: whole tensor}, Run of {name: own part} -> holders() -> sharding() -> Picture
+    {name: whole tensor}, Run of {name: this rank's part} -> holders() -> sharding() -> Picture
 
 Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognized by their
 values, so each value of a whole tensor must occur only once.
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 _CELL_COLORS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
 _MAX_ELEMENTS = 24
-"""The largest number of rows or columns of a matrix that can still be distinguished."""
+"""The largest number of distinguishable rows or columns of a matrix."""
 _CELL_INCHES = 0.3
 """The side of an element, in inches."""
 _MIN_COLUMNS = 8
-"""Columns of a panel, so that its title fits."""
+"""The minimum number of columns of a panel, so that its title fits."""
 _ALL_RANKS, _NO_RANK = "all", "–"
 
 Grid = list[list[tuple[int, ...]]]
-"""For each row and column of a matrix, the ranks that hold the element."""
+"""The holders of each element of a matrix, by row and column."""
 
 
 def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:
-    """Draw each matrix of `whole`; the number in a cell is the rank whose run.values[rank] holds it.
+    """Draw each matrix of `whole`. The number in a cell is the rank whose run.values[rank] holds it.
 
-    whole[name]: a tensor of one or two dimensions. run.values[rank][name]: that rank's part, or
-    nothing. An element that every rank holds is labeled "all", one that no rank holds has a dash. Raises
-    ValueError for other values, tensors or sizes.
+    whole[name]: a tensor of one or two dimensions. run.values[rank][name]: the rank's part; it may be
+    missing. An element held by every rank is labeled "all", and an element held by no rank has a dash.
+    Raises ValueError for other values, tensors or sizes.
     """
     grids = {name: holders(name, tensor, run) for name, tensor in whole.items()}
     if not grids:
@@ -64,7 +64,7 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
 
 
 def holders(name: str, whole: Any, run: Run) -> Grid:
-    """Return the ranks that hold each element of a tensor; a vector is one row."""
+    """Return the holders of each element of a tensor. A vector is one row."""
     matrix = _matrix(name, whole)
     if not matrix or not matrix[0] or len(matrix) > _MAX_ELEMENTS or len(matrix[0]) > _MAX_ELEMENTS:
         raise ValueError(
@@ -135,7 +135,7 @@ def _cell_label(ranks: tuple[int, ...], world_size: int) -> str:
 
 
 def _describe_matrix(grid: Grid, world_size: int) -> str:
-    """Describe what each rank holds: whole rows, whole columns, or a number of elements."""
+    """Describe each rank's part: whole rows, whole columns, or a number of elements."""
     rows, columns = len(grid), len(grid[0])
     flat = [ranks for row in grid for ranks in row]
     if all(len(ranks) == world_size for ranks in flat):

@@ -1,7 +1,7 @@
 """Connect results, which are plain data, with their texts and pictures. No other module does this.
 
-`helpers/__init__` calls `register_displays` before it returns the first name. Code that does not use it,
-such as `course check`, calls the view itself.
+`helpers/__init__` calls `register_displays` before returning the first name. Code that does not import from
+`helpers`, such as `course check`, calls the view directly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw one training step of several runs below each other: what one rank computes and what it sends.
+"""Draw one training step of several runs below each other: one rank's computation and its traffic.
 
     Run -> the last step of one rank -> spans above, calls in flight below -> Picture
 
@@ -27,7 +27,7 @@ _MAX_ROWS = 12
 _ROW_HEIGHT = 1.12 / _MAX_ROWS
 _LANE_GAP = 1.0
 _SPACE_ABOVE = 0.5
-"""Room over the first lane for labels that are wider than their boxes."""
+"""Room above the first lane for labels wider than their boxes."""
 
 _LETTER_WIDTH = 0.0118
 """The width of a letter, as a part of the longest step, with some room."""
@@ -37,7 +37,7 @@ _SHADE = "#F0F0F0"
 
 @dataclass(frozen=True)
 class Step:
-    """The last step of one rank: the spans of its own work, and its calls, in order of issue."""
+    """The last step of one rank: the spans of its work, and its calls, in order of issue."""
 
     spans: tuple[Event, ...]
     calls: tuple[Event, ...]
@@ -52,7 +52,7 @@ class Step:
         return (max(ends) - self.start_ns) / _MS
 
     def issued_in(self, name: str) -> int:
-        """Count the calls that were issued during the span of this name."""
+        """Count the calls issued during the span of this name."""
         return sum(
             span.start_ns <= call.start_ns and (span.end_ns is None or call.start_ns < span.end_ns)
             for span in self.spans
@@ -69,10 +69,10 @@ def step_lanes(
     over: str = "backward",
     title: str | None = None,
 ) -> Picture:
-    """Draw the last step of `rank` in each run; a step begins with the span called `first`.
+    """Draw the last step of `rank` in each run. A step begins with the span called `first`.
 
-    Picture and text say how many calls were issued within the span `over`; the text has no times.
-    A run without such a span is left out.
+    Picture and text contain the number of calls issued within the span `over`. The text has no times. A run
+    without a span called `first` is left out.
     """
     steps = {
         one_line(name, 40): step
@@ -92,7 +92,7 @@ def step_lanes(
 
 
 def last_step(trace: Trace, rank: int, first: str) -> Step | None:
-    """Return what a rank did from its last span called `first` on, or None if it has none."""
+    """Return a rank's step from its last span called `first` on, or None without this span."""
     events = trace.of(rank)
     begins = [event.seq for event in events if event.op == "span" and event.call == first]
     if not begins:

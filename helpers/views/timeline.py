@@ -46,7 +46,7 @@ _MAX_PLAYER_EVENTS = 2000
 _MAX_HEIGHT = 1200.0
 _NAME = 11.0
 _HOST_NAME_HEIGHT = 22.0
-"""Pixels above a host's first lane for its name."""
+"""Room for a host's name above its first lane, in pixels."""
 _MAX_ZOOM = 100
 
 
@@ -66,7 +66,7 @@ class _Sheet:
 
     @property
     def crowded(self) -> bool:
-        """Return whether there is no room above the bars, so that only long bars have names."""
+        """Whether there is no room above the bars, so that only long bars have names."""
         return len(self.layout.ranks) * self.rows > 24
 
     @property
@@ -111,9 +111,9 @@ class _Sheet:
 def timeline(run_or_trace: TraceSource, *, title: str | None = None) -> Picture:
     """Draw each rank's calls over time, the messages between ranks, and their collectives.
 
-    In a notebook it is a player. It also accepts what torch.profiler exported on the ranks, as a list of
-    each file's JSON. The still picture has the earliest 2,000 calls and 500 messages; the text says how
-    many were left out. Raises TypeError for anything else.
+    In a notebook it is a player. It also accepts files exported by torch.profiler on the ranks, as a list of
+    each file's JSON. The still picture has the earliest 2,000 calls and 500 messages, and the text contains
+    the number of omitted ones. Raises TypeError for anything else.
     """
     still, text, live = _timeline(run_or_trace, title)
     return Picture(still, text, None if find_trace(run_or_trace).imagined else live)
@@ -122,9 +122,9 @@ def timeline(run_or_trace: TraceSource, *, title: str | None = None) -> Picture:
 def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
     """Return the player of a run, to be shown below its verdict or failure, or "" if nothing moves.
 
-    The page describes the failure above the player, so the player only draws it. at_once: the player
-    starts by itself, but not on a page that is opened later. unplayed: HTML that is shown below the
-    picture if scripts are removed, and on paper.
+    The page describes the failure above the player, so the player only draws it. at_once: whether the player
+    starts automatically, but not on a page that is opened later. unplayed: HTML shown below the picture if
+    scripts are removed, and on paper.
     """
     if run is None or not 0 < len(run.trace) <= _MAX_PLAYER_EVENTS or not widgets_can_live():
         return ""
@@ -137,13 +137,13 @@ STILL_WORDS = (
     "This is a still picture. To play it in JupyterLab, run the cell again, or choose Trust Notebook in "
     "View → Activate Command Palette."
 )
-"""Below a picture whose script a page has removed, for example because the notebook is not trusted."""
+"""The text below a picture whose script was removed, for example because the notebook is not trusted."""
 
 
 def _timeline(
     what: TraceSource, title: str | None = None
 ) -> tuple[Drawing, str, Callable[..., str]]:
-    """Return the still picture, its text, and a function that makes the live page, with additional data."""
+    """Return the still picture, its text, and a function that makes the live page from additional data."""
     trace = find_trace(what)
     layout = compute_layout(trace)
     profile = isinstance(what, list)
@@ -162,7 +162,7 @@ def _timeline(
         steps = playback_steps(whole)
         drawing, flights = _draw_run(trace, whole, steps, title, profile, MAX_PLAYED)
         data = player_data(what, trace, whole, steps, flights) | more
-        # the page plays the image that it contains, unless the run has more calls than the image shows
+        # the page plays the image itself, unless the run has more calls than the image
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
         return live_page(PLAYER_SCRIPT, data, image + unplayed + muted(STILL_WORDS))
@@ -183,7 +183,7 @@ def _left_out_text(layout: Layout, trace: Trace) -> list[str]:
 
 
 MessageArrow = tuple[int, int, float, float]
-"""A message: the steps at which it is sent and received (-1: never), and the heights of both ends."""
+"""A message: the steps of its send and its receive (-1: never), and the heights of both ends."""
 
 
 def _draw_run(
@@ -194,7 +194,7 @@ def _draw_run(
     profile: bool,
     most: int = _MAX_ARROWS,
 ) -> tuple[Drawing, list[MessageArrow]]:
-    """Draw a run; return also the drawing's messages, for a page that animates them."""
+    """Draw a run. Also return the drawing's messages, for a page that animates them."""
     sheet = _Sheet(layout, steps, 34.0 if title else 6.0, first_ranks(trace.hosts))
     flights, messages = _draw_messages(trace, trace.messages()[:most], sheet)
     marks = [
@@ -224,7 +224,7 @@ def _make_word(
 
 
 def _draw_lanes(sheet: _Sheet) -> Iterator[Mark]:
-    """Draw a line for each rank, on which its calls are."""
+    """Draw a line for each rank, on which its calls are placed."""
     last = len(sheet.steps.moments)
     for lane in range(len(sheet.layout.ranks)):
         if lane and lane in sheet.hosts:
@@ -235,7 +235,7 @@ def _draw_lanes(sheet: _Sheet) -> Iterator[Mark]:
 
 
 def _draw_bars(sheet: _Sheet) -> Iterator[Mark]:
-    """Draw each call: thin until its rank waits for it, thick from then on, open if it never ended."""
+    """Draw each call: thin until its rank waits for it, then thick, and open if it never ended."""
     failed = []
     for number, bar in enumerate(sheet.layout.bars):
         begin, wait, end = (
@@ -307,7 +307,7 @@ def _draw_times(sheet: _Sheet) -> Iterator[Mark]:
 
 
 def _draw_collectives(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
-    """Join the calls of each collective from rank to rank; a mismatch has a different look."""
+    """Connect the calls of each collective from rank to rank. A mismatch has a different look."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     for collective in trace.collectives():
         met = [numbers[id(call)] for call in collective.calls if id(call) in numbers]
@@ -327,7 +327,7 @@ def _draw_collectives(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
 def _draw_messages(
     trace: Trace, messages: tuple[Message, ...], sheet: _Sheet
 ) -> tuple[list[MessageArrow], list[Mark]]:
-    """Draw an arrow from each send to its recv; a message that was never received ends half-way."""
+    """Draw an arrow from each send to its recv. The arrow of an unreceived message ends half-way."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     heads = len(messages) <= _MAX_ARROWS
     flights: list[MessageArrow] = []
@@ -356,7 +356,7 @@ def _draw_messages(
 def _draw_legend(
     marks: list[Mark], sheet: _Sheet, profile: bool, imagined: bool
 ) -> tuple[list[Mark], float]:
-    """Explain the kinds of mark that occur, below the lanes; return the marks and their lower end."""
+    """Explain the occurring kinds of marks below the lanes. Return the legend's marks and their lower end."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
     ends = {describe_open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}

@@ -1,12 +1,12 @@
-"""Place each bar of a timeline: in which row of its rank's lane, from when to when.
+"""Place each bar of a timeline: its row in the rank's lane, its beginning, and its end.
 
     Trace -> compute_layout() -> Layout (bars, times in ns from the first event) -> playback_steps() -> Steps
 
-A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in
-the drawing, and more the longer it took, because at scale most of a run would be narrower than a point.
+A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in the
+drawing, and a long step is wider, because at scale most of a run would be narrower than a point.
 
-What ranks report may be wrong: times are clamped here, so that no bar ends before it starts, and only
-`MAX_BARS` bars are kept.
+Ranks may report wrong times, so times are clamped: no bar ends before it starts. Only `MAX_BARS` bars are
+kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.trace.events import Event, Trace
 MAX_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
 _EVEN_SHARE = 0.6
-"""The part of the drawing that is divided equally between all steps; the rest is divided by their time."""
+"""The share of the drawing divided equally between all steps. The rest is divided by their duration."""
 _MAX_ROWS = 3
 _OPEN_END = float("inf")
 _FARTHEST_NS = 2**62
@@ -28,7 +28,7 @@ _FARTHEST_NS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One event, placed. Times are ns since the first event; `end_ns` is None if it is open-ended.
+    """One placed event. Times are in ns since the first event. `end_ns` is None if the bar is open-ended.
 
     The rank was free from start_ns to wait_ns, and blocked from wait_ns to the end.
     """
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All bars, and how many rows each rank's lane needs for spans and, below them, for calls."""
+    """All bars, and each rank's number of rows for spans and, below them, for calls."""
 
     ranks: Sequence[int]
     bars: tuple[Bar, ...]
@@ -67,7 +67,7 @@ class Layout:
 
 
 def compute_layout(trace: Trace, max_bars: int = MAX_BARS) -> Layout:
-    """Place the events of the world's ranks: the earliest `max_bars` of them."""
+    """Place the earliest `max_bars` events of the world's ranks."""
     events = sorted(
         (event for event in trace if event.rank in trace.ranks),
         key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
@@ -90,9 +90,9 @@ def compute_layout(trace: Trace, max_bars: int = MAX_BARS) -> Layout:
 class Steps:
     """The steps of a layout, in the order of time.
 
-    moments: (time, what happens, number of a bar). begin, wait, end: for each bar, the numbers of its
-    steps; a bar without an end ends after the last step. at: the position of each step, from 0 to 1, and
-    finally that of the end.
+    moments: (time, kind of step, number of a bar). begin, wait, end: for each bar, the numbers of its steps;
+    a bar without an end ends after the last step. at: the position of each step, from 0 to 1, followed by
+    the position of the end.
     """
 
     moments: tuple[tuple[float, int, int], ...]
@@ -142,7 +142,7 @@ def _clamp(time_ns: int) -> int:
 def _make_bar(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
-    # A blocking call blocks its rank from the start; an asynchronous one only while it is waited for.
+    # A blocking call blocks its rank from the start, and an asynchronous one only while it is waited for.
     wait = event.wait_ns if event.asynchronous else start
     if wait is None:
         wait = start if end is None else end
@@ -159,7 +159,7 @@ def _make_bar(event: Event, origin: int) -> Bar:
 
 
 def _assign_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
-    """Put bars that overlap in time into different rows of their rank's lane, as long as it has free rows."""
+    """Put overlapping bars into different rows of their rank's lane, as long as it has free rows."""
     free: list[list[float]] = [[] for _ in range(world_size)]
     placed = []
     for bar in bars:

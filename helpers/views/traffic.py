@@ -1,9 +1,9 @@
-"""Draw how many bytes each rank sent to each other rank, and passed to collectives.
+"""Draw the bytes that each rank sent to each other rank, and passed to collectives.
 
     Trace -> traffic_matrix(), bytes_by_collective() -> traffic() -> Picture
 
-A trace does not contain what gloo or NCCL sends inside a collective, only the bytes that each rank passed
-to it. These have a separate panel.
+For a collective, a trace does not contain the traffic of gloo or NCCL, only the bytes passed to the call by
+each rank. These bytes have a separate panel.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
 
 def traffic(run_or_trace: Run | Trace) -> Picture:
-    """Draw the bytes that each pair of ranks exchanges and, next to them, the bytes passed to collectives.
+    """Draw the bytes exchanged by each pair of ranks and, next to them, the bytes passed to collectives.
 
-    A message that never arrived is not counted. Raises TypeError for anything but a Run or a Trace, and
+    Messages that never arrived are not counted. Raises TypeError for anything but a Run or a Trace, and
     ValueError for imagined ranks.
     """
     trace = trace_of(run_or_trace)
@@ -63,7 +63,7 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
-    """Return the bytes of the messages that arrived: a row for each source, a column for each destination."""
+    """Return the bytes of arrived messages: a row for each source, a column for each destination."""
     matrix = _zeros(trace.world_size)
     for message in _arrived_messages(trace):
         matrix[message.src][message.dst] += _format_bytes(message.send)
@@ -71,7 +71,7 @@ def traffic_matrix(trace: Trace) -> list[list[int]]:
 
 
 def bytes_by_collective(trace: Trace) -> dict[str, list[int]]:
-    """Return, for each collective that occurs, the bytes that each rank passed to it."""
+    """Return, for each occurring collective, the bytes that each rank passed to it."""
     ops: dict[str, list[int]] = defaultdict(lambda: [0] * trace.world_size)
     for event in trace:
         if event.is_collective and event.rank in range(trace.world_size):
@@ -87,7 +87,7 @@ def _count_messages(trace: Trace) -> list[list[int]]:
 
 
 def _arrived_messages(trace: Trace) -> list[Message]:
-    """Return the messages between ranks of the world that either end saw complete."""
+    """Return the messages between ranks of the world that were complete at either end."""
     ranks = range(trace.world_size)
     return [
         message
@@ -180,7 +180,7 @@ def _draw_collectives(
 
 
 def _draw_heat_map(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
-    """Color the cells; leave those without messages empty, because 0 bytes differ from no message."""
+    """Color the cells. Leave cells without messages empty, because 0 bytes differ from no message."""
     import numpy as np
 
     values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
@@ -248,7 +248,7 @@ def _describe_traffic(trace: Trace, counts: list[list[int]], ops: dict[str, list
 
 
 def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
-    """Return how many of the bytes that are sent, or passed to collectives, go to other hosts."""
+    """Describe how many of the bytes in messages, or in collectives, are sent between hosts."""
     crossing = sum(
         nbytes
         for src, row in enumerate(matrix)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Calls = Mapping[str, Sequence[Event]]
-"""The calls that were issued in each phase."""
+"""The calls issued in each phase."""
 
 _BAR, _GAP = 0.27, 0.2
 _EMPTY_TEXT = "nothing"
 
 
 def calls_by_phase(trace: Trace, rank: int) -> dict[str, list[Event]]:
-    """Sort the calls of a rank by the innermost span in which they were issued, in the order of spans.
+    """Sort the calls of a rank by the innermost span around each of them, in the order of spans.
 
-    Spans with the same name are one phase; calls outside of all spans are left out.
+    Spans with the same name form one phase. Calls outside of all spans are left out.
     """
     spans = [event for event in trace.of(rank) if event.op == "span"]
     found: dict[str, list[Event]] = {span.call: [] for span in spans}
@@ -50,7 +50,7 @@ def traffic_ledger(
 ) -> Picture:
     """Draw a bar for each run and phase: the bytes that `rank` passed to calls, with a part for each call.
 
-    Bytes are those of the tensors passed to the calls. A receive passes no data and is left out.
+    Bytes are counted for the tensors passed to the calls. A receive passes no data and is left out.
     """
     traces = {one_line(name, 44): trace_of(run) for name, run in runs.items()}
     ledger = {

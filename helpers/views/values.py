@@ -1,7 +1,7 @@
-"""Write what a rank returned in one short line that is the same in each run.
+"""Write a rank's return value in one short line that is the same in each run.
 
-The lanes call it. Tensors and arrays are recognized by their class's name, so torch and numpy are
-not imported here.
+The lanes use this module. Tensors and arrays are recognized by their class's name, so it does not import
+torch and numpy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEAD_LENGTH = 6
 
 
 def short_value(value: object, limit: int = 400) -> str:
-    """Return a compact repr: long containers and tensors are cut, and memory addresses are left out."""
+    """Return a compact repr, which cuts long containers and tensors, and leaves out memory addresses."""
     try:
         text = _ShortRepr().repr(value)
     except Exception as error:  # A repr may raise anything, but a view must not.
@@ -45,7 +45,7 @@ class _ShortRepr(reprlib.Repr):
 
 
 def _short_array(array: Any) -> str:
-    """Show a small tensor whole; of a large one, show the first numbers and the shape."""
+    """Show a small tensor completely. For a large tensor, show the first numbers and the shape."""
     shape = tuple(array.shape)
     count = 1
     for length in shape:
@@ -55,7 +55,7 @@ def _short_array(array: Any) -> str:
         return whole
     while array.ndim > 1:
         array = array[0]
-    # Use the slice's own repr, which writes the numbers with few digits and in the style of its class.
+    # Use the slice's repr, which writes the numbers with few digits and in the style of its class.
     numbers = " ".join(repr(array[:_HEAD_LENGTH]).split())
     start, bracket, rest = numbers.rpartition("]")
     if array.shape[0] > _HEAD_LENGTH and bracket:

@@ -1,4 +1,4 @@
-"""Write a check's result for its reader: inputs, expected and actual values, the rank, and where to look.
+"""Write a check's result for its reader: inputs, expected and actual values, the rank, and advice.
 
 `course check` prints the text. Everything from an answer is cleaned and clipped.
 """
@@ -28,7 +28,7 @@ _MAX_CASES = 8
 
 
 def verdict_text(result: CheckResult) -> str:
-    """Write a result as plain text, which is the same for the same result on every machine."""
+    """Write a result as plain text, which is the same on every machine."""
     lines = [_headline(result)]
     if result.message:
         lines += indent(result.message)
@@ -51,8 +51,8 @@ def verdict_text(result: CheckResult) -> str:
 def verdict_html(result: CheckResult) -> str:
     """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer.
 
-    On a live page, the failed run is played below it; a stuck run also shows which rank waits for which. If
-    the answer passed, its largest run starts to play by itself.
+    On a live page, the failed run is played below it. A stuck run also shows which rank waits for which. If
+    the answer passed, its largest run starts to play automatically.
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
         return quiet_html(f"{_headline(result)}: {result.message}")
@@ -85,7 +85,7 @@ def verdict_html(result: CheckResult) -> str:
 
 
 def _passed_html(result: CheckResult) -> str:
-    """Draw a pass: one strong line, what was proved, and what to do next."""
+    """Draw a pass: one strong line, the proof, and the next step."""
     proved = "".join(
         f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proof_line(result)
     )
@@ -107,7 +107,7 @@ def _notes(result: CheckResult) -> list[str]:
 
 
 def _proof_line(result: CheckResult) -> list[str]:
-    """Return what a pass proves: in which cases the results are right, then each rule that held."""
+    """Return the proof of a pass: the cases with right results, then each rule that held."""
     if not result.cases:
         return [*result.rules]
     sizes = [*map(str, result.sizes)]
@@ -118,7 +118,7 @@ def _proof_line(result: CheckResult) -> list[str]:
 
 
 def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
-    """Return (outcome, description) for each line, which stands for one case or for all with this outcome."""
+    """Return (outcome, description) for each line, about one case or about all cases with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= MAX_LABEL_CHARS):
         cases = Counter((case.outcome.value, case.label) for case in result.cases)
@@ -139,13 +139,13 @@ def _hint_call(result: CheckResult) -> str:
 
 
 def _repeat_call(result: CheckResult) -> str:
-    """Return how to repeat the call of the case that is shown, whose arguments may be too long to read."""
+    """Return a line that repeats the shown case's call, whose arguments may be too long to read."""
     return f"The same call again: {result.name}(*result.given)" if result.given else ""
 
 
 def _headline(result: CheckResult) -> str:
     passed = sum(case.passed for case in result.cases)
-    # Points are for graders. Learners want to know whether an answer passes, and how many cases pass.
+    # Points are for graders. Learners want to know whether an answer passes, and the number of passed cases.
     share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
     tick, share = ("✓ ", "") if result.passed else ("", share)
     return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"
@@ -156,7 +156,7 @@ def _shown_case(result: CheckResult) -> CaseVerdict | None:
 
 
 def _with_drawing_advice(case: CaseVerdict) -> CaseVerdict:
-    """Return a deadlock without advice with a sentence on how to draw it."""
+    """Add a sentence on drawing the wait graph to a deadlock without advice."""
     # a terminal has no pictures
     if case.advice or case.outcome is not Outcome.DEADLOCKED or not in_kernel():
         return case

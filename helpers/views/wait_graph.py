@@ -1,4 +1,4 @@
-"""Draw which rank waits for which in a deadlock, and describe it in words.
+"""Draw which rank waits for which in a deadlock, and describe the waits in words.
 
 Deadlock | RankTimeout | Diagnosis | Run -> waits -> cycles() -> wait_graph() -> Picture
 """
@@ -36,9 +36,9 @@ _SHAPES: dict[str, tuple[int, Look]] = {
 
 
 def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
-    """Draw ranks as nodes, with an arrow from each to the ranks that it waits for. Cycles stand out.
+    """Draw ranks as nodes, with arrows from each rank to the ranks that it waits for. Cycles stand out.
 
-    Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, ValueError
+    Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, and ValueError
     for a run whose ranks were not waiting for each other.
     """
     kind, waits, guilty, hosts = _read_failure(what)
@@ -49,7 +49,7 @@ def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
 
 
 def _read_failure(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
-    """Return the kind of failure, the waits, the guilty ranks, and the host of each rank if there are any."""
+    """Return the kind of failure, the waits, the guilty ranks, and the host of each rank, if any."""
     if isinstance(what, Run):
         if not isinstance(what.failure, Deadlock | RankTimeout):
             how = type(what.failure).__name__ if what.failure else "without a failure"
@@ -72,7 +72,7 @@ def _read_failure(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...],
 
 
 def cycles(waits: Sequence[Wait]) -> list[tuple[int, ...]]:
-    """Find the shortest cycle through each rank that is in one; return each cycle once.
+    """Find the shortest cycle through each rank, if any. Return each cycle once.
 
     A cycle begins with its lowest rank and follows the waits.
     """
@@ -198,7 +198,7 @@ def _edges(waits: Sequence[Wait]) -> list[Edge]:
 
 
 def _draw_arrow(edge: Edge, ring: bool, both: bool, spots: dict[int, Point], node: float) -> Line:
-    """Draw a wait as an arrow; two ranks that wait for each other have parallel arrows."""
+    """Draw a wait as an arrow. Two ranks that wait for each other have parallel arrows."""
     (x, y), (u, v) = spots[edge[0]], spots[edge[1]]
     long = math.hypot(u - x, v - y) or 1.0
     dx, dy, aside = (u - x) / long, (v - y) / long, 0.4 * node if both else 0.0
@@ -233,7 +233,7 @@ def _draw_node(spot: Point, size: float, corners: int, look: Look, style: str) -
 
 
 def _draw_wait_text(wait: Wait, spot: Point, middle: float, first: bool, host: str) -> list[Mark]:
-    """Write a rank's call, its line and, if there is one, its host on the outer side of a node."""
+    """Write a rank's call, its line and, if known, its host on the outer side of a node."""
     across = spot[0] - _WIDTH / 2
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]
     if wait.event is not None and wait.event.where is not None:

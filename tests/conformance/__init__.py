@@ -1,21 +1,20 @@
-"""Run programs as learners paste them. Each must end on forked ranks as it ends in new processes.
+"""Run programs as learners paste them. Each must have the same outcome on forked ranks and in new processes.
 
-A program is one file, `programs/TOPIC/NAME.py`: the first line is a docstring that says what it
-does, `main(rank, world_size)` is what every rank calls. The function returns plain values, prints or
-fails.
+A program is a part of a file `programs/TOPIC.py`, below a marker with its name and a title. Every rank calls
+its function `main(rank, world_size)`, which returns plain values, prints or fails.
 
-| constant              | what it says                                                            |
+| constant              | meaning                                                                 |
 |-----------------------|-------------------------------------------------------------------------|
-| `WORLD_SIZE = 3`      | how many ranks (2 if it is missing)                                |
-| `INIT = False`        | the program joins the process group itself                            |
-| `LIKE = "torchrun"`   | plain means a torchrun job; else `mp.spawn` starts the ranks            |
-| `FAILS = "KeyError"`  | it ends badly, so: an exception's class, a signal ("SIGABRT"), an exit  |
+| `WORLD_SIZE = 3`      | number of ranks (2 if it is missing)                                    |
+| `INIT = False`        | the program joins the process group itself                              |
+| `LIKE = "torchrun"`   | "plain" means a torchrun job; otherwise `mp.spawn` starts the ranks     |
+| `FAILS = "KeyError"`  | its failure: an exception's class, a signal ("SIGABRT"), an exit        |
 |                       | ("exit 3") or "hang"                                                    |
-| `SETS = True`         | it sets what stays in a process: each way has a kernel of its own       |
-| `DIFFERS = {...}`     | way -> (how it ends there, why that must differ, in words)              |
+| `SETS = True`         | it makes permanent settings in a process: each way has a new kernel     |
+| `DIFFERS = {...}`     | way -> (its outcome, the reason for the difference in words)            |
 
-The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and
-"ranks" (the file as a `%%ranks` cell whose last line calls main).
+The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and "ranks"
+(the program as a `%%ranks` cell whose last line calls main).
 
     programs/*.py -> entry -> plain  (script + in_rank) -> Outcome -+
                              -> kernel (cells + in_kernel) -> Outcome -+-> outcome.difference

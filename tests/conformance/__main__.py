@@ -1,4 +1,4 @@
-"""python -m tests.conformance [TOPIC ...]: run programs in all ways and print what differs."""
+"""python -m tests.conformance [TOPIC ...]: run programs in all ways and print the differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conformance.run_entry import Compared, compare, keep, read_fingerprin
 @click.option("--limit-s", default=3600.0, help="Begin no program after this many seconds.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every outcome.")
 def main(names: tuple[str, ...], plain: bool, ways: str, limit_s: float, verbose: bool) -> None:
-    """Run the programs of all topics, or of some, in all ways, and print what differs."""
+    """Run the programs of all topics, or of some, in all ways, and print the differences."""
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
     known, done = {} if plain else read_fingerprints(), list[Compared]()
@@ -58,7 +58,7 @@ def _show(compared: Compared, verbose: bool) -> None:
 
 
 def _table(done: list[Compared], ways: list[str]) -> None:
-    """Print for each topic how many programs there are and how many differ in each way."""
+    """Print, for each topic, the number of programs and the number of differences in each way."""
     topics = sorted({compared.entry.topic for compared in done})
     width = max(map(len, [*topics, "all"]), default=3)
     click.echo(f"\n{'topic':{width}}  programs  " + "  ".join(f"{way:>8}" for way in ways))

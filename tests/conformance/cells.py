@@ -14,7 +14,7 @@ from tests.conformance.outcome import Outcome, from_json
 from tests.kernel.session import Cell, Kernel
 
 BUDGET_S, HANG_S, SLACK_S = 60.0, 8.0, 30.0
-"""On a busy machine a cell may take MAX_BUDGET_FACTOR times as long, as launches may."""
+"""Time limits. On a busy machine a cell may take MAX_BUDGET_FACTOR times as long, like a launch."""
 
 _FIRST = """\
 from helpers import *
@@ -27,7 +27,7 @@ _CALL = "_conformance.tell(launch(main, {n}, init={init}, timeout={timeout}, on_
 
 
 class Cells:
-    """One kernel that runs program after program, as a learner's does."""
+    """One kernel that runs program after program, like a learner's kernel."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cf-"))
@@ -41,12 +41,12 @@ class Cells:
         return kernel
 
     def close(self) -> None:
-        """End the kernel; fail if it leaves a process or a file behind."""
+        """End the kernel. Fail if it leaves a process or a file behind."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.kernel.close()
 
     def run(self, entry: Entry, way: str) -> Outcome:
-        """Run a program in one way, in a new folder and without the names of the last program."""
+        """Run a program in one way, in a new folder and without the names of the previous program."""
         work = Path(tempfile.mkdtemp(dir=self.folder))
         if entry.sets or self._stays_set:
             self.kernel.close()
@@ -82,14 +82,14 @@ class Cells:
     def _ranks(self, entry: Entry) -> Outcome:
         timeout = _budget_s(entry)
         lines = [f"%%ranks {entry.world_size} --fresh --timeout {timeout:g}", entry.source]
-        if not entry.init:  # these ranks have joined the group already
+        if not entry.init:  # live ranks have already joined the group
             lines.append("dist.destroy_process_group()")
         lines.append("main(rank, world_size)")
         cell = self.kernel.run("\n".join(lines), timeout * MAX_BUDGET_FACTOR + SLACK_S)
         return _read_outcome(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
 
     def _renew(self) -> None:
-        """Start a new kernel in place of one that no longer answers."""
+        """Replace a kernel that no longer answers by a new one."""
         self.kernel.kill()
         for process in self.kernel.processes():
             process.kill()
@@ -101,7 +101,7 @@ def _budget_s(entry: Entry) -> float:
 
 
 def _read_outcome(cell: Cell) -> Outcome:
-    """Read the line that `in_kernel` printed."""
+    """Read the line printed by `in_kernel`."""
     for line in cell.text.split("\n"):
         if line.startswith(SAID):
             return from_json(json.loads(line.removeprefix(SAID)))

@@ -1,6 +1,6 @@
 """Read the programs from Python files with a marker before each, and the constants of each program.
 
-    # %% skips_reduce | Rank 0 skips a collective and is done: the other is left alone.
+    # %% skips_reduce | Rank 0 skips a collective and returns: the other rank waits forever.
 
 Its constants are read from the source without running it.
 """
@@ -28,9 +28,9 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One program. `differs[way]` is (how it ends there, reason), for ways that must differ.
+    """One program. `differs[way]` is (its outcome, reason), for ways that must differ.
 
-    sets: it changes a process in a way that cannot be undone, so each way has its own kernel.
+    sets: whether it makes permanent changes in a process, so that each way has a separate kernel.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class Entry:
 
 
 def read_entries(file: Path) -> Iterator[Entry]:
-    """Cut a topic's file into its programs. Raise ValueError if one does not have the form above."""
+    """Split a topic's file into its programs. Raise ValueError if one does not have the form above."""
     before, *parts = re.split(r"^# %% (?=.)", file.read_text(), flags=re.MULTILINE)
     if before.strip():
         raise ValueError(f"{file}: there is code before the first `# %% name | title`")

@@ -1,4 +1,4 @@
-"""Inside the kernel: print how a launch or a %%ranks cell ended, as one marked line of JSON."""
+"""Print, inside the kernel, the outcome of a launch or a %%ranks cell as one marked line of JSON."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SAID = "@@conformance "
 
 
 def tell(run: Run) -> None:
-    """Print how a run ended."""
+    """Print the outcome of a run."""
     _say(_outcome(run))
 
 
 def tell_cell(ok: bool) -> None:
-    """Print how the last %%ranks cell ended: well, with a Run as its value, or with an error."""
+    """Print the outcome of the last %%ranks cell: a Run as its value, or an error."""
     from IPython import get_ipython
 
     if ok:
-        # Not `_`: a program may define it (`@show.register`, `def _(x)`), and then IPython leaves it alone.
+        # Not `_`: if a program defines it (`@show.register`, `def _(x)`), IPython no longer updates it.
         tell(list(get_ipython().user_ns["_oh"].values())[-1])
         return
     error = sys.last_value
@@ -36,14 +36,14 @@ def tell_cell(ok: bool) -> None:
 
 
 def names() -> list[str]:
-    """Return the names that the reader's namespace has."""
+    """Return the names in the reader's namespace."""
     from IPython import get_ipython
 
     return list(get_ipython().user_ns)
 
 
 def keep_settings() -> None:
-    """Remember the settings of this kernel, before any program changes them."""
+    """Remember the settings of this kernel before any program changes them."""
     import torch
 
     torch.seed()
@@ -55,7 +55,7 @@ def keep_settings() -> None:
 
 _kept: dict[str, Any] = {}
 _ADDED = {"warnings", "operators"}
-"""Settings that add to existing ones, and are removed one by one."""
+"""Settings that are added to existing ones, and removed one by one."""
 
 
 def forget(kept: list[str]) -> None:

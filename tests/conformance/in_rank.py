@@ -1,6 +1,6 @@
-"""Inside a plain rank: join the group, call main, note how it ended. Imported by plain scripts only.
+"""Join the group, call main, and record its outcome, inside a plain rank. Only imported by plain scripts.
 
-Each rank writes its own files in the folder that the environment names: `began-R` when main begins,
+Each rank writes separate files into the folder given by the environment: `began-R` when main begins,
 `end-R` when it ends, and `output-R`, which receives both of its streams.
 """
 
@@ -18,7 +18,7 @@ FOLDER = "CONFORMANCE_FOLDER"
 
 
 def spawn(main: Callable[..., Any], world_size: int, init: bool) -> None:
-    """Start the ranks as scripts do, wait for them, and record how the job as a whole ended."""
+    """Start the ranks like a script, wait for them, and record the outcome of the whole job."""
     import torch.multiprocessing as mp
     from torch.multiprocessing.spawn import ProcessExitedException
 
@@ -30,7 +30,7 @@ def spawn(main: Callable[..., Any], world_size: int, init: bool) -> None:
     except ProcessExitedException as error:
         job = {"rank": error.error_index, "signal": error.signal_name, "exit": error.exit_code}
     except Exception:
-        pass  # a rank raised an error, and has recorded it itself
+        pass  # a rank has raised an error and recorded it
     _write("job", job)
 
 
@@ -67,7 +67,7 @@ def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
         if os.getpid() == own:
             _write(f"end-{rank}", _error(error))
         raise
-    # A child that the program forked has returned to this code, but it is not the rank
+    # A child forked by the program has returned to this code, but it is not the rank
     if os.getpid() != own:
         return
     _write(f"end-{rank}", end)
@@ -75,7 +75,7 @@ def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
 
 
 def _leave_group() -> None:
-    """Leave the group, as every script should. Otherwise a rank may abort at its end, and the job with it."""
+    """Leave the group, as every script should. Otherwise a rank may abort at its end, failing the job."""
     import torch.distributed as dist
 
     if dist.is_initialized():
@@ -91,7 +91,7 @@ def _error(error: BaseException) -> dict[str, Any]:
 
 
 def _take_output(rank: int) -> None:
-    """Send both streams to a file of this rank, and each line at once, as to a terminal."""
+    """Redirect both streams to a file of this rank, and flush each line, as to a terminal."""
     output = os.open(_folder() / f"output-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     sys.stdout.flush()
     os.dup2(output, 1)
@@ -102,7 +102,7 @@ def _take_output(rank: int) -> None:
 
 
 def _write(name: str, data: dict[str, Any]) -> None:
-    """Write a file so that it is complete as soon as it exists."""
+    """Write a file that is complete as soon as it exists."""
     half = _folder() / f"half-{name}-{os.getpid()}"
     half.write_text(json.dumps(data))
     half.rename(_folder() / name)

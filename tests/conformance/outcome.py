@@ -1,6 +1,6 @@
-"""Describe how a program ended, in plain text that is comparable between all ways.
+"""Describe a program's outcome in plain text that is comparable between all ways.
 
-Both sides write values with `text_of`: a plain rank before it exits, and the kernel after a launch.
+Both sides write values with `text_of`: a plain rank before exiting, and the kernel after a launch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _SHOWN_ELEMENTS = 40
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: "value", or how it failed. values, output: one text for each rank.
+    """The outcome of a program.
 
-    rank, message: of the root cause. named: the engine's error, such as "Deadlock". seconds: of the
-    whole run.
+    kind: "value", or the kind of failure. values, output: one text for each rank. rank, message: those of
+    the root cause. named: the engine's error, such as "Deadlock". seconds: the time of the whole run.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def from_json(data: dict[str, Any]) -> Outcome:
-    """Read what `as_json` wrote."""
+    """Read the JSON written by `as_json`."""
     data = {**data, "values": tuple(data["values"]), "output": tuple(data["output"])}
     return Outcome(**data)
 
@@ -57,11 +57,11 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# --- what differs ----------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------------
 
 
 def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
-    """Return in one line how the outcome of a different way differs from the plain one, or "".
+    """Return, in one line, the difference between another way's outcome and the plain one, or "".
 
     expected: an outcome in DIFFERS, which replaces the plain one. It is a kind or the name of the
     engine's error (several names separated by "|" if chance decides), or the values by rank.
@@ -89,7 +89,7 @@ def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
 
 
 def _output_of_failed(plain: Outcome, other: Outcome) -> str:
-    """Compare only what the failed rank printed before it failed. The others were ended at any point."""
+    """Only compare the failed rank's output before its failure, because others were killed at any point."""
     if plain.kind == HANG or plain.rank is None or plain.rank != other.rank:
         return ""
     one, two = (_before_traceback(o.output[plain.rank]) for o in (plain, other))
@@ -99,7 +99,7 @@ def _output_of_failed(plain: Outcome, other: Outcome) -> str:
 
 
 def fingerprint(source: str, outcome: Outcome) -> str:
-    """Return a digest of a program and of all that `difference` compares of how it ended."""
+    """Return a digest of a program and of the parts of its outcome that `difference` compares."""
     compared: tuple[object, ...] = (outcome.kind,)
     if outcome.kind == VALUE:
         compared = (outcome.values, tuple(map(printed, outcome.output)))
@@ -129,7 +129,7 @@ _PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
-    """Return what a program printed, without paths and without the launcher's own lines."""
+    """Return a program's output, without paths and without lines from the launcher."""
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")
@@ -151,9 +151,9 @@ _PEER_WENT = re.compile(
 
 
 def says_that_a_peer_went(kind: str, message: str) -> bool:
-    """Return whether an error follows from another rank's exit, and does not have its own cause.
+    """Return whether an error is a consequence of another rank's exit, without a cause in this rank.
 
-    This is used only to find the rank that failed first. The kinds of errors are compared unchanged.
+    This is only used for finding the rank that failed first. The kinds of errors are compared unchanged.
     """
     return kind in _TORCHS_ERRORS and bool(_PEER_WENT.search(message))
 
@@ -162,7 +162,7 @@ def says_that_a_peer_went(kind: str, message: str) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """Write a value exactly: its type, dtype and shape as well as every bit of it."""
+    """Write a value exactly: its type, dtype and shape, and every bit of it."""
     try:
         return _text_of(value)
     except RecursionError:

@@ -1,6 +1,6 @@
-"""Run a program in new interpreters, as its author would: by mp.spawn, or as a torchrun job.
+"""Run a program in new interpreters, like its author: by mp.spawn, or as a torchrun job.
 
-The script is the program's source with a tail that starts it. All of its processes are ended in any
+The script is the program's source followed by code that starts it. All of its processes are killed in any
 case. They are found by a mark that they inherit in their environment.
 """
 
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def run_plainly(entry: Entry) -> Outcome:
-    """Run a program to its end, or to the end of its budget, and return how it ended."""
+    """Run a program to its end, or to the end of its budget, and return its outcome."""
     began, mark = time.monotonic(), secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="cf-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
@@ -98,7 +98,7 @@ def _wait(job: subprocess.Popen[bytes], entry: Entry, place: Path) -> bool:
             begun = True
             deadline = time.monotonic() + (HANG_S if entry.hangs else BUDGET_S)
         if not ended and len(list(place.glob("notes/end-*"))) == entry.world_size:
-            ended = True  # only the end of the interpreters themselves remains, which adds nothing
+            ended = True  # only the exit of the interpreters remains, which adds nothing
             deadline = time.monotonic() + LEAVE_S
         if time.monotonic() > deadline:
             return False
@@ -107,7 +107,7 @@ def _wait(job: subprocess.Popen[bytes], entry: Entry, place: Path) -> bool:
 
 
 def _end_all(job: subprocess.Popen[bytes], mark: str) -> None:
-    """End every process of the job, including those in separate sessions, such as torchrun's workers."""
+    """Kill every process of the job, including processes in other sessions, such as torchrun's workers."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
     job.wait()
@@ -118,7 +118,7 @@ def _end_all(job: subprocess.Popen[bytes], mark: str) -> None:
 
 
 class _Ends:
-    """The files in which the ranks of a job, and the job as a whole, recorded how they ended."""
+    """The files with the outcomes recorded by the ranks of a job, and by the job as a whole."""
 
     def __init__(self, entry: Entry, place: Path, in_time: bool) -> None:
         self.entry, self.place, self.in_time = entry, place, in_time
@@ -136,7 +136,7 @@ class _Ends:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def outcome(self, seconds: float) -> Outcome:
-        """Find the root cause: the first error of a rank's own, else a death, else what is left."""
+        """Find the root cause: the first independent error, else a death, else any error."""
         kind, rank, message = self._kind()
         values = tuple(end["value"] for end in self.ends if end and "value" in end)
         return Outcome(
@@ -171,12 +171,12 @@ class _Ends:
         return self._said_at_the_start()
 
     def _died(self) -> tuple[str, int, str] | None:
-        """Return which rank ended first without a message, if one did."""
+        """Return the first rank that ended without a message, if any, with its failure."""
         rank = self.job.get("rank")
         if rank is not None and self.ends[rank] is None:
             signal_name = self.job["signal"]
             return signal_name or f"exit {self.job['exit']}", rank, self._last_words(rank)
-        # torchrun prints this in tables, of which the last one has the root cause
+        # torchrun prints tables of failures, and the last table has the root cause
         root = self.said.rpartition("Root Cause")[2]
         found = re.search(r"rank\s*:\s*(\d+).*\n.*exitcode\s*:\s*(-?\d+)", root)
         if found and self.ends[int(found[1])] is None:
@@ -185,7 +185,7 @@ class _Ends:
             return kind, rank, self._last_words(rank)
         silent = [rank for rank in self.ranks if self.ends[rank] is None]
         if self.in_time and silent and self.job.get("rank") is None and "job" in self._names():
-            # The rank left by os._exit(0), which counts as a success for the job
+            # The rank exited by os._exit(0), which counts as a success for the job
             return "exit 0", silent[0], ""
         return None
 

@@ -15,10 +15,10 @@ from tests.conformance.outcome import VALUE, Outcome, difference, fingerprint
 from tests.conformance.plain import run_plainly
 
 KEPT = Path(__file__).with_name("plain_outcomes.json")
-"""How each program ended in new interpreters, as fingerprints.
+"""The fingerprint of each program's outcome in new interpreters.
 
-They are stored because each run takes three or more imports of torch, and does not depend on the course,
-but only on the program, Python and torch.
+Fingerprints are stored because each run takes three or more imports of torch, and because they do not depend
+on the course, but only on the program, Python and torch.
 """
 
 
@@ -32,13 +32,13 @@ class Compared:
 
 
 def read_fingerprints() -> dict[str, str]:
-    """Return the fingerprints by program; none if they were made by a different Python or torch."""
+    """Return the fingerprints by program, or none if they come from a different Python or torch."""
     found = json.loads(KEPT.read_text())
     return found["programs"] if found["versions"] == _versions() else {}
 
 
 def keep(found: dict[str, str]) -> None:
-    """Add fingerprints to those that are kept."""
+    """Add fingerprints to the stored ones."""
     text = json.dumps(
         {"versions": _versions(), "programs": read_fingerprints() | found}, indent=1, sort_keys=True
     )
@@ -57,11 +57,11 @@ def _versions() -> dict[str, str]:
 def compare(
     entry: Entry, cells: Cells | None, known: str | None, ways: Iterable[str] = ENGINE_WAYS
 ) -> Compared:
-    """Run a program in all ways. Report where one differs from plain, or plain from the program's constants.
+    """Run a program in all ways. Report differences from plain, and of plain from the program's constants.
 
-    known: the fingerprint of its plain outcome. If all ways have the same fingerprint, the program does not
-    run plainly. If a way has a different one, the program may have changed, or this processor may
-    compute different last digits.
+    known: the fingerprint of its plain outcome. If all ways have this fingerprint, the program is not run
+    plainly. If a way has a different one, the program may have changed, or this processor may compute
+    different last digits.
     """
     compared = Compared(entry)
     for way in ways if cells is not None else ():

@@ -1,4 +1,4 @@
-"""Assert that each program ends on forked ranks as in new processes, except where it must differ."""
+"""Assert that each program's outcome on forked ranks is that of new processes, unless it must differ."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ENTRIES = all_entries()
 KEPT = read_fingerprints()
 PATH = attrgetter("path")
 PLAINLY = {"collectives/async_op", "signals/exit_three", "wrong_calls/one_skips_reduce"}
-"""Programs that run in new interpreters and in all ways of the engine, one for each kind of end."""
+"""Programs that run in new interpreters and in all ways of the engine, one for each kind of outcome."""
 SLOW = {"compiled"}
 """Topics whose ranks import the compiler."""
 
 
 def is_often(number: int, entry: Entry) -> bool:
-    """Whether `make test` runs a program: a tenth of those that need no new interpreters or kernels."""
+    """Return whether `make test` runs a program: a tenth of those without new interpreters or kernels."""
     costs = entry.sets or entry.topic in SLOW or entry.path not in KEPT
     turn = number // len(ENGINE_WAYS) % 10  # three neighbors, one in each way, of every thirty
     return entry.path in PLAINLY or not (costs or turn)
@@ -42,7 +42,7 @@ def kept_cells() -> Iterator[Cells]:
 
 @pytest.fixture
 def cells(kept_cells: Cells) -> Iterator[Cells]:
-    """The module's kernel, left without ranks."""
+    """Yield the module's kernel, and end its ranks after the test."""
     yield kept_cells
     kept_cells.settle()
 
@@ -56,7 +56,7 @@ def _check(entry: Entry, cells: Cells | None, known: str | None, *ways: str) -> 
 @pytest.mark.extended
 @pytest.mark.parametrize("entry", OFTEN, ids=PATH)
 def test_program_matches_record_on_new_interpreters(entry: Entry, cells: Cells) -> None:
-    """Each program runs in one way of the engine, and the next program in the next way."""
+    """Run each program in one way of the engine, and the next program in the next way."""
     if entry.path in PLAINLY:
         _check(entry, cells, None, *ENGINE_WAYS)
     else:

@@ -1,4 +1,4 @@
-"""Kernels for the tests of this folder."""
+"""Kernels for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.kernel.session import Kernel, MakeKernel
 
 @pytest.fixture(scope="session", autouse=True)
 def client_loop() -> None:
-    """Make, before any look for leaks, what Jupyter's client keeps as long as this process lives."""
+    """Create the permanent objects of Jupyter's client before any check for leaks."""
     ensure_event_loop()
     zmq.Context.instance().socket(zmq.PAIR).close()
 
 
 @pytest.fixture(scope="module")
 def long_lived() -> Iterator[Kernel]:
-    """A kernel with its rank server, for all tests of a module."""
+    """Yield a kernel with its rank server, for all tests of a module."""
     kernel = Kernel()
     try:
         kernel.value("from helpers import *\nimport torch, torch.distributed as dist, os, time")
@@ -33,20 +33,20 @@ def long_lived() -> Iterator[Kernel]:
 
 @pytest.fixture
 def kernel(long_lived: Kernel) -> Iterator[Kernel]:
-    """The module's kernel, left without ranks."""
+    """Yield the module's kernel, and end its ranks after the test."""
     yield long_lived
     long_lived.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
 
 
 @pytest.fixture
 def new_kernel() -> Iterator[MakeKernel]:
-    """Make kernels of a test's own; the end of each is looked at."""
+    """Yield a function that starts separate kernels for a test, and check the end of each."""
     yield from _made(sys.executable)
 
 
 @pytest.fixture
 def forked_kernel(forking_python: str) -> Iterator[MakeKernel]:
-    """Make kernels of a test's own that have imported torch: for what cells do, not for processes."""
+    """Yield a function that forks kernels with torch imported, for tests of cells, not of processes."""
     yield from _made(forking_python)
 
 

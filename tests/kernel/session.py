@@ -1,7 +1,7 @@
 """A real Jupyter kernel for tests: run cells in it, press Stop, restart it, kill it, look for leftovers.
 
-Every process that a kernel starts inherits a mark in its environment, which identifies it after its
-parent has changed, and a temp directory of its own, which must be empty in the end.
+Every process started by a kernel inherits a mark in its environment, which identifies it even after its
+parent has changed, and a private temp directory, which must be empty in the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GONE_S = 10.0
 
 @dataclass
 class Cell:
-    """What one cell gave. text: all that it showed, in order. number: the one in its margin."""
+    """The results of one cell. text: its displayed text, in order. number: the number in its margin."""
 
     number: int = 0
     status: str = ""
@@ -50,10 +50,10 @@ class Cell:
 
 
 class Kernel:
-    """A kernel, its client, and the processes that come from it.
+    """A kernel, its client, and the processes started by it.
 
-    python: what runs it; that of `forking_python` is only for tests that do not look at its processes.
-    spec: the folder of its kernelspec, by default ipykernel's own.
+    python: the interpreter that runs it; the one of `forking_python` is only for tests without process
+    checks. spec: the folder of its kernelspec, by default ipykernel's.
     """
 
     def __init__(self, python: str = sys.executable, spec: Path | None = None, **env: str) -> None:
@@ -97,18 +97,18 @@ class Kernel:
         return self.wait(self.begin(source), deadline_s)
 
     def value(self, source: str) -> str:
-        """Run a cell that must go well, and give all that it showed."""
+        """Run a cell that must succeed, and return its displayed text."""
         cell = self.run(source)
         assert cell.status == "ok", f"{cell.error}: {cell.message}"
         return cell.text
 
     def begin(self, source: str) -> str:
-        """Start a cell, without waiting for it. A failure does not drop the cells after it."""
+        """Start a cell without waiting for it. If it fails, the cells after it still run."""
         sent: str = self._client.execute(source, stop_on_error=False)
         return sent
 
     def wait(self, request: str, deadline_s: float = CELL_S) -> Cell:
-        """Wait until a cell has ended, and give what it showed."""
+        """Wait until a cell has ended, and return its results."""
         cell, deadline = Cell(), time.monotonic() + deadline_s
         while True:
             left = deadline - time.monotonic()
@@ -122,7 +122,7 @@ class Kernel:
         while True:
             try:
                 reply = self._client.get_shell_msg(timeout=CELL_S)
-            except ValueError:  # a Stop has cut through Jupyter's own code that sends a reply
+            except ValueError:  # a Stop has interrupted Jupyter's code while it sent a reply
                 continue
             if reply["parent_header"].get("msg_id") == request:
                 cell.status = reply["content"]["status"]
@@ -130,24 +130,24 @@ class Kernel:
                 return cell
 
     def interrupt(self) -> None:
-        """Do what JupyterLab's Stop button does."""
+        """Interrupt the kernel like JupyterLab's Stop button."""
         self._manager.interrupt_kernel()
 
-    # --- its life --------------------------------------------------------------------------------------
+    # --- restart and end -------------------------------------------------------------------------------
 
     def restart(self, *, now: bool) -> None:
-        """Do what JupyterLab's Restart button does; `now` does not ask the kernel first."""
+        """Restart the kernel like JupyterLab's Restart button. `now`: without asking the kernel first."""
         self._client.stop_channels()
         self._manager.restart_kernel(now=now)
         self._client = self._manager.client()
         self._connect()
 
     def kill(self) -> None:
-        """End the kernel, and only it, as the system does when memory is short."""
+        """Kill the kernel process only, like the system if memory is short."""
         os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Shut down, and fail if anything is left."""
+        """Shut down, and fail if a process or a file is left."""
         self._client.stop_channels()
         self._manager.shutdown_kernel(now=not self._manager.is_alive())
         self._manager.cleanup_resources()
@@ -162,10 +162,10 @@ class Kernel:
             for folder in (self.temp, self.folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    # --- what comes from it ------------------------------------------------------------------------------
+    # --- its processes -----------------------------------------------------------------------------------
 
     def processes(self) -> set[psutil.Process]:
-        """Return every living process that comes from this kernel, itself included."""
+        """Return every living process of this kernel, including the kernel itself."""
         return {process for process in psutil.process_iter() if self._is_ours(process)}
 
     def _is_ours(self, process: psutil.Process) -> bool:
@@ -176,11 +176,11 @@ class Kernel:
             return False
 
     def servers(self) -> set[psutil.Process]:
-        """Return the rank server, if there is one."""
+        """Return the rank server, if any."""
         return {p for p in self.processes() if _is_server(p) and _parent(p) == self.pid}
 
     def ranks(self) -> set[psutil.Process]:
-        """Return the ranks and what they started: all but the kernel and the rank server."""
+        """Return the ranks and their child processes: all processes except the kernel and the rank server."""
         others = {self.pid} | {server.pid for server in self.servers()}
         return {process for process in self.processes() if process.pid not in others}
 
@@ -189,11 +189,11 @@ class Kernel:
 
 
 MakeKernel = Callable[..., Kernel]
-"""Makes a kernel of a test's own, from variables of its environment."""
+"""Starts a separate kernel for a test, with these environment variables."""
 
 
 def _is_last(message: dict[str, Any], cell: Cell) -> bool:
-    """Note what a message shows; tell whether it says that the cell has ended."""
+    """Add a message's text to the cell. Return whether the message is about the end of the cell."""
     kind, content = message["msg_type"], message["content"]
     if kind == "stream":
         cell.text += content["text"]
@@ -208,7 +208,7 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        # one that was forked has its kernel's command line, and a name of its own
+        # a forked server has its kernel's command line, and a different name
         return process.name() == "rank server" or "helpers.ranks.server" in " ".join(
             process.cmdline()
         )
@@ -228,7 +228,7 @@ def _parent(process: psutil.Process) -> int:
 def wait_until(
     reached: Callable[[], bool], deadline_s: float, show: Callable[[], object] = lambda: ""
 ) -> None:
-    """Poll until something is so; fail at the deadline, showing how things are then."""
+    """Poll until `reached()` is true. Fail at the deadline, showing `show()`."""
     deadline = time.monotonic() + deadline_s
     while not reached():
         assert time.monotonic() < deadline, f"not so after {deadline_s:g} s: {show()}"

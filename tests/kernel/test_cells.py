@@ -1,4 +1,4 @@
-"""What a learner's cells do in a kernel: launch, `%%ranks`, and what they show."""
+"""A learner's cells in a kernel: launch, `%%ranks`, and their displayed results."""
 
 from __future__ import annotations
 

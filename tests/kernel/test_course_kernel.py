@@ -1,4 +1,4 @@
-"""The course's kernel: it forks its rank server, and otherwise is and ends as any other kernel."""
+"""The course's kernel: it forks its rank server, and otherwise behaves and ends like any other kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there the 
 
 IMPORTS = "from helpers import *\nimport torch, torch.distributed as dist, os, time"
 LAUNCH = "launch(lambda rank, n: rank, 2).values"
-# What cells can see of how their process was set up.
+# Facts about the setup of their process that cells can see.
 SET_UP = """
 import numpy, threadpoolctl, locale, signal, sys
 names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GLIBC_TUNABLES", "RES_OPTIONS")

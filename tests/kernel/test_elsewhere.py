@@ -1,4 +1,4 @@
-"""Where an import must start nothing: plain Python, multiprocessing's children, torchrun's workers."""
+"""Processes in which an import must start nothing: plain Python, multiprocessing's children, workers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run(
     after: tuple[str, ...] = (),
     fails: bool = False,
 ) -> str:
-    """Run a script, with a temp directory of its own that must be empty afterwards."""
+    """Run a script with a private temp directory, which must be empty afterwards."""
     path = tmp_path / "script.py"
     path.write_text(LOOK + script)
     with tempfile.TemporaryDirectory(prefix="rr-", dir="/tmp") as temp:

@@ -1,4 +1,4 @@
-"""However a kernel ends, nothing that it started stays: no process, no file."""
+"""A kernel leaves no process and no file behind, however it ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_alive(process: psutil.Process) -> bool:
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
 def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
-    """It has live ranks, and a launch whose ranks have a DataLoader worker each."""
+    """End a kernel with live ranks, and with a launch whose ranks have a DataLoader worker each."""
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")
     kernel.begin(LOADER)

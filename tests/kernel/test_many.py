@@ -1,4 +1,4 @@
-"""A room of learners who all press Run: many kernels at once on one machine."""
+"""A room of learners pressing Run at the same time: many kernels on one machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kernel.session import Kernel
 
 KERNELS = 30
 LONG_S = 600.0
-"""Thirty kernels import torch on a few cores: that takes minutes, and is not what is asked here."""
+"""A generous time limit: thirty kernels importing torch on a few cores take minutes, which is not tested."""
 IMPORTS = "from helpers import *\nimport torch, torch.distributed as dist"
 LAUNCH = """
 def total(rank, world_size):
@@ -29,7 +29,7 @@ CHECK = "print(check(average_gradients))"
 
 @pytest.fixture
 def kernels() -> Iterator[list[Kernel]]:
-    """Many kernels that live at the same time; the end of each is looked at."""
+    """Yield many kernels that live at the same time, and check the end of each."""
     with contextlib.ExitStack() as stack:
         made = []
         for _ in range(KERNELS):
@@ -54,7 +54,7 @@ def test_thirty_kernels_launch_and_check_simultaneously(kernels: list[Kernel]) -
 
 
 def _in_all(kernels: list[Kernel], name: str, cell: str) -> list[str]:
-    """Run a cell in all kernels at once, and return what each showed."""
+    """Run a cell in all kernels at once, and return the displayed text of each."""
     began, texts = time.monotonic(), []
     for kernel, request in [(kernel, kernel.begin(cell)) for kernel in kernels]:
         done = kernel.wait(request, LONG_S)

@@ -1,4 +1,4 @@
-"""What a notebook's cells define reaches the ranks as a script's own lines would, or is refused in words."""
+"""Definitions of a notebook's cells reach the ranks as in a script, or are refused with an explanation."""
 
 from __future__ import annotations
 

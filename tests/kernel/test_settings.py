@@ -1,4 +1,4 @@
-"""What cells have set is on the ranks, is reported once where it cannot be, and does not change a check."""
+"""Cells' settings hold on the ranks, are reported once if they cannot be sent, and do not change a check."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_sends_modules_with_cyclic_references(
 
 @pytest.mark.extended
 def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
-    """Else each launch would send it, and a note might stand under each Run."""
+    """Otherwise each launch would send these settings, and a note could appear below every Run."""
     kernel = new_kernel()
     kernel.value("import numpy as np, torch.optim, torch.distributed.checkpoint, matplotlib.pyplot")
     assert "note" not in kernel.value("%%ranks 2\ntorch.rand(1) > 2")
@@ -112,9 +112,9 @@ def weighted_average_gradients(*anything):
     raise ValueError(f"{os.environ.get('MINE')} {os.getcwd() == '/'} {torch.rand(1).dtype}")"""
 
 
-@pytest.mark.soak  # `tests/checks` looks at it without a kernel each time
+@pytest.mark.soak  # `tests/checks` tests this each time, without a kernel
 def test_check_ignores_kernel_settings(forked_kernel: MakeKernel) -> None:
-    """The same words for a right and a wrong answer, and what the cells have set is as it was."""
+    """The words for a right and a wrong answer are the same, and the cells' settings are unchanged."""
     kernel = forked_kernel()
     _run_solved(kernel, "08_synchronous_sgd")
     kernel.run(WRONG)
@@ -131,11 +131,11 @@ def test_check_ignores_kernel_settings(forked_kernel: MakeKernel) -> None:
 
 
 def _run_solved(kernel: Kernel, notebook: str) -> None:
-    """Run the cells of the reference solutions that import and define things."""
+    """Run the cells of the reference solutions that contain imports and definitions."""
     path = find_workspace().root / "solutions" / f"{notebook}.ipynb"
     cells = json.loads(path.read_text())["cells"]
     first, *others = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     kernel.value(first)
     for source in others:
         if "BEGIN SOLUTION" in source or source.startswith(("import", "from", "def", "class")):
-            kernel.run(source)  # what else such a cell shows may need cells that are left out
+            kernel.run(source)  # further parts of such a cell may need cells that are left out

@@ -1,4 +1,4 @@
-"""Launches in a long row: what each of them leaves behind would add up here."""
+"""Launches in a long row, in which leaks of single launches would add up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORLD_SIZE = 2
 
 @dataclass(frozen=True)
 class Resources:
-    """What the launching process, its rank server and their temp directory hold."""
+    """Resources held by the launching process, its rank server and their temp directory."""
 
     processes: int
     descriptors: int
@@ -37,7 +37,7 @@ class Resources:
 
 
 def count_resources() -> Resources:
-    """Look, once the server has ended the last launch in its own time."""
+    """Count the resources, after the server has ended the last launch in the background."""
     own, server = psutil.Process(), psutil.Process(launcher.connect().pid)
     folder = Path(launcher.connect().site.scratch)
     wait_until(lambda: not server.children() and not list(folder.glob("world-*")), GONE_S)
@@ -62,7 +62,7 @@ def count_resources() -> Resources:
 
 
 def one_launch(number: int) -> None:
-    """Do what learners do: mostly it goes well, now and then a rank raises or dies."""
+    """Launch like a learner: most launches succeed, and now and then a rank raises or dies."""
 
     def work(rank: int, world_size: int) -> float:
         x = torch.ones(100) * rank
@@ -102,7 +102,7 @@ def row_of_launches(count: int) -> None:
         f"\n  TCP on this machine's loopback: {dict(states)}"
     )
     for name, was in vars(before).items():
-        if name != "shared_memory":  # other programs of this machine keep theirs there as well
+        if name != "shared_memory":  # also contains shared memory of this machine's other programs
             assert getattr(after, name) <= was, name
 
 

@@ -1,4 +1,4 @@
-"""The fallback for where fork is unsafe: each rank is a new interpreter. Tried here on Linux."""
+"""The fallback for systems with an unsafe fork: each rank is a new interpreter. Tested on Linux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Stop button: ends every rank at once, whenever it is pressed, and the kernel keeps running."""
+"""The Stop button: it ends every rank at once, at any moment, and the kernel keeps running."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stopped_and_well(kernel: Kernel, cell: Cell) -> None:
 
 
 def works(kernel: Kernel) -> None:
-    """No rank is left, and both kinds of cells run."""
+    """Assert that no rank is left, and that both kinds of cells run."""
     wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
     assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
     assert "rank 0 → 0\nrank 1 → 1\n" in kernel.value("%%ranks 2\nrank")
@@ -113,7 +113,7 @@ def test_earlier_stop_spares_later_launch(kernel: Kernel) -> None:
 
 
 def test_stop_ends_launch_before_rank_start(kernel: Kernel) -> None:
-    """A Stop reaches the launch while it pickles its arguments, the first thing that it does."""
+    """A Stop reaches the launch while it pickles its arguments, which is its first step."""
     program = """
 import os, signal, time
 class Stopping:
@@ -131,7 +131,7 @@ def test_repeated_stops_leave_the_kernel_usable(times: int, kernel: Kernel) -> N
     for _ in range(times):
         kernel.interrupt()
     wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
-    works(kernel)  # the cell's own reply may be lost to the second press, in Jupyter's own code
+    works(kernel)  # the second press may interrupt Jupyter's code, which loses the cell's reply
 
 
 @pytest.mark.extended
@@ -140,14 +140,14 @@ def test_repeated_stops_leave_the_kernel_usable(times: int, kernel: Kernel) -> N
     ["launch(lambda rank, n: rank, 16)", "get_ipython().run_cell_magic('ranks', '16', '1')"],
 )
 def test_stop_works_throughout_startup(start: str, kernel: Kernel) -> None:
-    """Swept over the time that a start takes, from before it began until it is over."""
+    """Press Stop at many moments of a start, from before its beginning until after its end."""
     kernel.value("odd = []")
     source = f"try:\n    {start}\nexcept KeyboardInterrupt:\n    pass\n"
     source += "except BaseException as error:\n    odd.append(error)"
     for step in range(12):
         kernel.begin(source)
         time.sleep(0.02 * step)
-        kernel.interrupt()  # its reply may be lost: the press can fall into Jupyter's own code
+        kernel.interrupt()  # the press may interrupt Jupyter's code, which loses the cell's reply
         assert kernel.value("odd") == "[]\n"
         kernel.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
         wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
@@ -189,7 +189,7 @@ def test_stop_removes_live_view(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE="1")
     request = kernel.begin(HANGS["asleep"])
     kernel.wait_for_ranks(3)
-    time.sleep(2.5)  # the view says who is doing what after 2 s
+    time.sleep(2.5)  # the view describes each rank's activity after 2 s
     kernel.interrupt()
     cell = kernel.wait(request)
     assert any("running for" in view for view in cell.updates)

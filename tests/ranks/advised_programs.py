@@ -1,6 +1,6 @@
-"""Wrong programs, the advice on each, and the same programs after the advice was followed.
+"""Wrong programs, the advice on each, and the corrected programs.
 
-A program is the body of `f(rank, n)`. `right` must end well: advice must not lead to the next fault.
+A program is the body of `f(rank, n)`. `right` must succeed, because advice must not lead to the next fault.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Advised:
-    """A program and its correction. says: words of the advice. init: whether the group is joined before.
+    """A program and its correction. says: words of the advice. init: whether the group was joined before.
 
     trace: whether the calls are recorded.
     """

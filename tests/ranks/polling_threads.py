@@ -1,4 +1,4 @@
-"""Background threads that poll: some cannot help a rank that waits, and some communicate in the end."""
+"""Polling background threads: some cannot help a waiting rank, and others communicate in the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_thread(work: Callable[..., object], *args: Any) -> None:
 
 
 class Logger:
-    """Takes numbers from a queue, as the loggers of metrics do."""
+    """Takes numbers from a queue, like loggers of metrics."""
 
     def __init__(self) -> None:
         self.queue: queue.Queue[float] = queue.Queue()
@@ -64,7 +64,7 @@ def logger_with_a_queue(delay: float) -> None:
 
 
 class Writer(threading.Thread):
-    """Writes events into a file, and flushes it now and then, as TensorBoard's writers do."""
+    """Writes events into a file, and flushes it now and then, like TensorBoard's writers."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -178,7 +178,7 @@ def two_threads_at_once(delay: float) -> None:
     writer_of_events(delay)
 
 
-# --- those that communicate ---------------------------------------------------------------------------
+# --- threads that communicate --------------------------------------------------------------------------
 
 
 @helping
@@ -193,7 +193,7 @@ def queue_whose_timeout_sends(delay: float) -> None:
 
 
 class Server:
-    """Polls, and answers in a method of its own."""
+    """Polls, and answers in one of its methods."""
 
     def __init__(self, delay: float) -> None:
         self.ends = time.monotonic() + delay

@@ -1,6 +1,6 @@
-"""Programs that end well, one for each way to keep others waiting: each takes `delay` seconds to do so.
+"""Successful programs, one for each way to keep other ranks waiting, for `delay` seconds each.
 
-None of them may be called a deadlock. `STOPPED` must be stopped from outside meanwhile.
+None of them may be called a deadlock. The ones in `STOPPED` must be stopped from outside while they run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from helpers.ranks.rank_context import launch_folder
 Program = Callable[[int, int, float], object]
 
 SLOW: dict[str, tuple[Program, bool]] = {}
-"""name -> (program, whether its group is to be joined before)"""
+"""name -> (program, whether its group must be joined before)"""
 
 
 def slow(init: bool = True) -> Callable[[Program], Program]:
@@ -45,14 +45,14 @@ def slow(init: bool = True) -> Callable[[Program], Program]:
 
 
 def _meet(work: Callable[[], object] | None = None) -> None:
-    """Do the work on rank 0; the others wait for it."""
+    """Do the work on rank 0 while the other ranks wait for it."""
     if work is not None and dist.get_rank() == 0:
         work()
     dist.barrier()
 
 
 def _folder() -> Path:
-    """Return the folder that all ranks of a world share."""
+    """Return the folder shared by all ranks of a world."""
     return launch_folder()
 
 
@@ -289,7 +289,7 @@ def workers_that_load_slowly(rank: int, n: int, delay: float) -> None:
 
 @slow(init=False)
 def process_that_is_a_peer(rank: int, n: int, delay: float) -> None:
-    """Each rank makes a group with a process of its own, which comes late and then sends late."""
+    """Each rank makes a group with one of its child processes, which joins late and then sends late."""
     path = str(launch_folder() / f"own-store-{os.environ['RANK']}")
 
     def join(who: int) -> None:
@@ -330,7 +330,7 @@ def alarm_clock(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def stopped_from_outside(rank: int, n: int, delay: float) -> None:
-    """The test stops a rank meanwhile."""
+    """The test stops a rank during this program."""
     for _ in range(4):
         time.sleep(delay / 4)
         dist.all_reduce(torch.ones(100))
@@ -338,7 +338,7 @@ def stopped_from_outside(rank: int, n: int, delay: float) -> None:
 
 @slow(init=False)
 def store_of_a_rank_that_has_returned(rank: int, n: int, delay: float) -> None:
-    """Rank 0 lends the others a store and returns; the test stops it before they ask."""
+    """Rank 0 serves a store for the others and returns. The test stops it before they ask."""
     port = _folder() / "port"
     if rank == 0:
         store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
@@ -548,7 +548,7 @@ def remote_call_that_sleeps(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def large_messages(rank: int, n: int, delay: float) -> None:
-    """A message between two ranks while the rest waits: gloo's own threads do all the work."""
+    """A message between two ranks while the other ranks wait: gloo's threads do all the work."""
     x = torch.ones(int(20_000_000 * delay))
     for _ in range(2):
         if rank == 0:
@@ -646,7 +646,7 @@ def key_that_a_child_sets_late(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def keys_to_and_fro(rank: int, n: int, delay: float) -> None:
-    """At each look both may wait for a key, each time another one."""
+    """At each look both ranks may be waiting for a key, but each time for a different one."""
     store, until = _default_store(), time.monotonic() + delay
     for step in range(10_000):
         if rank == 0:
@@ -709,7 +709,7 @@ def pipe_written_by_a_thread(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def worker_that_answers_by_a_pipe(rank: int, n: int, delay: float) -> None:
-    """`Queue.get` without a timeout reads from a pipe, as a DataLoader with workers may."""
+    """`Queue.get` without a timeout reads from a pipe, as in a DataLoader with workers."""
 
     class Late(torch.utils.data.Dataset[int]):
         def __len__(self) -> int:
@@ -725,7 +725,7 @@ def worker_that_answers_by_a_pipe(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def file_lock_that_is_held_for_long(rank: int, n: int, delay: float) -> None:
-    """First a rank that sleeps holds it; then one that waits for the others, while its thread lets go."""
+    """First a sleeping rank holds it, then a rank that waits for others until its thread releases it."""
     path = _folder() / "lock"
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Programs in which no rank can continue, one for each way to get there, with what must be said of it."""
+"""Programs in which no rank can continue, one for each cause, with the expected diagnosis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.ranks.rank_context import launch_folder
 
 @dataclass(frozen=True)
 class Stuck:
-    """A program; the kinds of diagnosis that fit, and those that fit where nothing was recorded."""
+    """A program, with its possible kinds of diagnosis, and the kinds if nothing was recorded."""
 
     work: Callable[[int, int], object]
     kinds: set[str]
@@ -128,7 +128,7 @@ def init_by_file_without_a_rank(rank: int, n: int) -> None:
 
 
 def _environment() -> None:
-    """Name a port that nobody listens on: the server, if it comes, takes it; no port is fixed."""
+    """Set MASTER_PORT to a free port, where the server may listen later. No port is fixed."""
     import socket
 
     with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""Lines of tutorials that were written for GPUs end in a sentence that says what to write on a CPU."""
+"""Lines from GPU tutorials cause an error with advice on the corresponding line for a CPU."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ AS_SCRIPTS: dict[str, tuple[str, str]] = {
 def failure_of(line: str, **options: Any) -> str:
     namespace: dict[str, Any] = {"torch": torch, "dist": dist, "os": os, "__name__": "__main__"}
     source = f"def f(rank, n):\n    {line}"
-    # as a cell's lines, which some advice looks at
+    # register the source like a cell's lines, because some advice reads them
     linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
     exec(compile(source, "<program>", "exec"), namespace)
     run = launch(namespace["f"], 2, on_failure="return", timeout=60, **options)

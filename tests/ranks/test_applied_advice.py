@@ -1,4 +1,4 @@
-"""Each advice, followed by a learner, ends its program well."""
+"""Each program succeeds after its advice was followed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PROGRAMS = ERRORS | DIAGNOSES
 
 def run_program(advised: Advised, body: str, folder: Path) -> Run:
     namespace: dict[str, Any] = {"torch": torch, "dist": dist, "os": os, "__name__": "__main__"}
-    file = folder / f"file{len([*folder.iterdir()])}"  # one that no earlier program has left
+    file = folder / f"file{len([*folder.iterdir()])}"  # not one left by an earlier program
     lines = body.replace("PATH", str(file)).split("\n")
     source = "def f(rank, n):\n" + "".join(f"    {line}\n" for line in lines)
-    # as a cell's lines, which some advice looks at
+    # register the source like a cell's lines, because some advice reads them
     linecache.cache["<program>"] = len(source), None, source.splitlines(keepends=True), "<program>"
     exec(compile(source, "<program>", "exec"), namespace)
     return launch(

@@ -1,4 +1,4 @@
-"""A rank is set up, and ends, as a process under torchrun is."""
+"""A rank's setup and end are those of a process under torchrun."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from helpers.ranks.launcher import launch, run_on_ranks
 NOT_HERE = {
     "TORCHELASTIC_ERROR_FILE",
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
-    "TORCH_NCCL_ASYNC_ERROR_HANDLING",  # torch's default as well
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING",  # also torch's default
 }
 
 
@@ -38,7 +38,7 @@ def test_rank_environment_matches_torchrun(tmp_path: Path) -> None:
         f"import os; open({str(tmp_path)!r} + '/' + os.environ['RANK'], 'w').write(str(dict(os.environ)))"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
-    # No agent here keeps a store for the ranks. In this variable's case torchrun's does not either.
+    # With this variable, torchrun's agent serves no store for the ranks, just as in the course.
     env = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "none"]
     subprocess.run(
@@ -48,7 +48,7 @@ def test_rank_environment_matches_torchrun(tmp_path: Path) -> None:
     ours = launch(lambda rank, n: dict(os.environ), 2).values
     assert ours == [{**o, "MASTER_PORT": ours[0]["MASTER_PORT"]} for o in ours]
     own = {name for name in theirs[0] if name not in os.environ} - NOT_HERE - {"LC_CTYPE"}
-    own -= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "MASTER_ADDR"}  # there it is this machine's name
+    own -= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "MASTER_ADDR"}  # torchrun: this machine's name
     assert {"TORCHELASTIC_USE_AGENT_STORE", "RANK", "ROLE_RANK", "GROUP_RANK", "MASTER_PORT"} <= own
     for rank in range(2):
         for name in own - {"MASTER_PORT"}:
@@ -122,7 +122,7 @@ if rank < 3:
 
 
 def test_ranks_continue_only_after_all_join(tmp_path: Path) -> None:
-    """The last to come through gloo's connections is the one whose peers must not close theirs."""
+    """As long as the last rank is still connecting by gloo, its peers must not close their connections."""
     subprocess.run([sys.executable, "-c", JOINING, str(tmp_path)], check=True, timeout=60)
     times = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.times")]
     assert len(times) == 4
@@ -132,7 +132,7 @@ def test_ranks_continue_only_after_all_join(tmp_path: Path) -> None:
 def test_late_rank_finds_next_rendezvous_store() -> None:
     def late(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
-        if rank == 0:  # the others are in the next rendezvous while this one's group still stands
+        if rank == 0:  # others are in the next rendezvous while rank 0's group still exists
             time.sleep(0.2)
         dist.destroy_process_group()
         dist.init_process_group("gloo")
@@ -238,7 +238,7 @@ def test_ranks_and_launches_share_temporary_files() -> None:
 def test_check_worlds_remove_temporary_files() -> None:
     def save(rank: int, world_size: int) -> tuple[str, list[str]]:
         folder = Path(tempfile.gettempdir())
-        dist.barrier()  # the first gettempdir() of each process tries whether it can write there
+        dist.barrier()  # the first gettempdir() of each process tests whether the folder is writable
         found = [path.name for path in folder.iterdir()]
         dist.barrier()
         (folder / f"{rank}").write_text("mine")
@@ -247,7 +247,7 @@ def test_check_worlds_remove_temporary_files() -> None:
     first, second = (run_on_ranks(save, Options(2)).values for _ in range(2))
     assert first[0] == first[1] and first[0] != second[0]
     assert [found for _, found in [*first, *second]] == [[], [], [], []]
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while Path(first[0][0]).exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -292,7 +292,7 @@ def test_removes_a_ranks_folder_for_sockets() -> None:
 
     first, second = launch(folder, 2).values
     assert first != second
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while Path(first).exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A world pays for the time that it had, not for the time that others kept from it."""
+"""A world is charged for the time that it used, not for the time when others kept it waiting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ while time.time() < end: pass
 
 @contextmanager
 def spinning(count: int) -> Iterator[list[int]]:
-    """Keep `count` processes at work on two cores meanwhile; each would end by itself, too."""
+    """Run `count` busy processes on two cores during the block. Each would also end without help."""
     workers = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
     try:
         yield [worker.pid for worker in workers]
@@ -43,7 +43,7 @@ def spinning(count: int) -> Iterator[list[int]]:
 
 
 def work_for(seconds: float) -> None:
-    """Use so many seconds of processor time, however long that takes."""
+    """Use `seconds` of processor time, however long this takes."""
     while time.process_time() < seconds:
         pass
 
@@ -118,7 +118,7 @@ def test_timeout_ends_loop_on_busy_machine() -> None:
 
 
 def _world_of(*pids: int) -> World:
-    """A world that is not started: its members are processes of the test."""
+    """Return a world without ranks, whose members are processes of the test."""
     connection: Connection = connect()
     world = World(connection, Options(len(pids)), Caller())
     world.members = [Member(rank, None, None, -1, pid=pid) for rank, pid in enumerate(pids)]  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def _world_of(*pids: int) -> World:
 
 
 def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
-    """Return after some time which share of it was taken off the budget."""
+    """Return the charged share of a time interval."""
     budget.is_spent(time.monotonic())
     before, start = budget._left, time.monotonic()
     for _ in range(looks):

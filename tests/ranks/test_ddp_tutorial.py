@@ -1,4 +1,4 @@
-"""PyTorch's DDP tutorial, pasted as it is: the group is destroyed while a local variable holds the model."""
+"""PyTorch's DDP tutorial, unchanged: the group is destroyed while a local variable holds the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank that leaves while others communicate is named, not only the connection that they lost."""
+"""A rank that leaves during communication is named, not only the lost connection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PROGRAMS = [returns_early, destroys_and_continues, leaves_before_a_message, dest
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_names_departed_rank(program: Callable[[int, int], None]) -> None:
     failure = launch(program, 4, timeout=30, on_failure="return").failure
-    # Which connection breaks first is random; sometimes all others only wait.
+    # It is random which connection breaks first, and sometimes all other ranks only wait.
     assert isinstance(failure, (RankFailed, Deadlock)), failure
     assert "Rank 2 has " in str(failure) and "dist.barrier() first" not in str(failure), failure
 

@@ -1,4 +1,4 @@
-"""Every way in which ranks can end badly, made for real."""
+"""Every kind of failure of ranks, caused for real."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_reports_exception_while_others_wait() -> None:
 
 @pytest.mark.extended
 def test_reports_nothing_during_rank_termination() -> None:
-    """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
+    """If rank 0 ends first, a rank waiting for it may print a C++ stack trace and leave its call."""
 
     def join(rank: int, world_size: int) -> None:
         dist.init_process_group("gloo")
@@ -198,7 +198,7 @@ def test_diagnoses_early_return() -> None:
 def test_run_survives_frame_without_line_number() -> None:
     def count(rank: int, world_size: int) -> int:
         for i in range(10**7):
-            if i == -1:  # on the way back from here the frame has no line number
+            if i == -1:  # while jumping back from here, the frame has no line number
                 pass
         return rank
 
@@ -246,7 +246,7 @@ def test_stop_ends_ranks_and_permits_relaunch() -> None:
 
 @pytest.mark.extended
 def test_a_full_disk_is_named(tmp_path: object) -> None:
-    """The temp directory of the ranks is full: joining the group fails, and says why."""
+    """If the ranks' temp directory is full, joining the group fails with the reason."""
     import subprocess
     from pathlib import Path
 
@@ -295,7 +295,7 @@ def survives(rank: int, world_size: int, how: str) -> tuple[bool, float]:
     try:
         dist.all_reduce(torch.ones(1))
     except RuntimeError as error:
-        time.sleep(1.5)  # longer than others are given after a failure
+        time.sleep(1.5)  # longer than the grace period after a failure
         return "peer" in str(error), x.item()
     return False, x.item()
 
@@ -325,7 +325,7 @@ def test_ends_survivors_of_dead_rank() -> None:
 
 
 def leaves_a_bomb(rank: int, world_size: int) -> int:
-    """Leave processes that fork forever, each gone before anybody could end it by its id."""
+    """Leave endlessly forking processes, each of which exits before it could be killed by its id."""
     if os.fork() == 0:
         os.setsid()
         for _ in range(30):
@@ -339,7 +339,7 @@ def leaves_a_bomb(rank: int, world_size: int) -> int:
     return 0
 
 
-def test_ends_fork_bomb_left_by_rank() -> None:  # what is left fails in conftest's no_leaks
+def test_ends_fork_bomb_left_by_rank() -> None:  # conftest's no_leaks fails if any is left
     assert launch(leaves_a_bomb, 2, init=False).values == [0, 0]
 
 
@@ -371,7 +371,7 @@ class _Text(str):
 
 
 class Odd(Exception, metaclass=_Meta):
-    """Raises over whatever is read of it but what Python itself keeps."""
+    """Raises when any attribute is read, except those stored by Python itself."""
 
     def __getattribute__(self, name: str) -> object:
         raise SystemExit(0)

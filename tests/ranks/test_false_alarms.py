@@ -1,8 +1,8 @@
-"""Two thousand slow programs on a machine that is far too busy: none of them is stuck.
+"""Two thousand slow programs on an overloaded machine: none of them is reported as stuck.
 
-Each run is drawn with a fixed seed from `SLOW`. Several processes launch at once, each with a rank
-server of its own, while others do nothing but hold the cores. `REAL_RANKS_SOAK_RUNS` takes fewer
-of the runs, `REAL_RANKS_SOAK_FIRST` begins later in the row.
+Each run is drawn with a fixed seed from `SLOW`. Several processes launch at once, each with a separate rank
+server, while other processes only occupy the cores. `REAL_RANKS_SOAK_RUNS` limits the number of runs, and
+`REAL_RANKS_SOAK_FIRST` skips the first ones.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LAUNCHER_S = 3000
 
 
 def draw_run(number: int) -> tuple[str, int, float, bool]:
-    """Return the run of this number: program, world size, delay, recorded or not."""
+    """Return the run of this number: its program, world size, delay, and whether it is recorded."""
     draw = random.Random(number)
     name = draw.choice(sorted(SLOW))
     return name, draw.choice([2, 2, 2, 3, 4]), round(draw.uniform(0.2, 1.5), 2), draw.random() < 0.7
 
 
 def run_one(number: int) -> dict[str, object]:
-    """Launch one run; return its result in words."""
+    """Launch one run, and return its result in words."""
     name, world_size, delay, recorded = draw_run(number)
     work, init = SLOW[name]
     with stopping_a_rank(delay, must=False) if name in STOPPED else nullcontext():
@@ -60,7 +60,7 @@ def run_one(number: int) -> dict[str, object]:
 
 
 def launch_some(first: int, beyond: int, step: int) -> None:
-    """Run every `step`-th of the runs in this process; print a line for each."""
+    """Run every `step`-th of the runs in this process, and print a line for each."""
     for number in range(first, beyond, step):
         print(json.dumps(run_one(number)), flush=True)
     disconnect()
@@ -68,7 +68,7 @@ def launch_some(first: int, beyond: int, step: int) -> None:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Hold the cores with `count` processes meanwhile; each would end by itself, too."""
+    """Occupy the cores with `count` processes during the block. Each would also end without help."""
     loop = f"import time; end = time.time() + {_LAUNCHER_S}\nwhile time.time() < end: pass"
     workers = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(count)]
     try:
@@ -80,7 +80,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def meet_often(first: int, beyond: int, step: int) -> None:
-    """Connect two ranks by TCP, again and again: one whose first try fails sleeps until the next."""
+    """Connect two ranks by TCP, again and again. A rank whose first try fails sleeps until the next."""
     for number in range(first, beyond, step):
         run = launch(SLOW[MEETING][0], 2, args=(0.0,), init=False, timeout=60, on_failure="return")
         alarm = isinstance(run.failure, Deadlock)

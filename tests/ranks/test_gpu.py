@@ -1,4 +1,4 @@
-"""What only a machine with a GPU can show; and that the rank server leaves GPUs alone anywhere."""
+"""Features of machines with a GPU, and, on any machine, a rank server that does not use GPUs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from helpers.ranks.launcher import launch
 
 GPUS = torch.cuda.device_count()
 needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")
-# CUDA's start takes a rank some seconds.
+# Starting CUDA takes a rank some seconds.
 TIMEOUT_S = 120
 
 
 def test_the_server_never_initialises_cuda() -> None:
-    """A rank is forked from the server: what the server had initialized, the rank would find so."""
+    """A rank is forked from the server, so it would inherit an initialized CUDA."""
     assert launch(lambda rank, n: torch.cuda.is_initialized(), 2, backend="gloo").values == [
         False,
         False,

@@ -1,4 +1,4 @@
-"""A module of torch finds the same on a rank as in a new process, at the first launch and at all others."""
+"""A module of torch has the same import state on a rank as in a new process, at each launch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.ranks.launcher import disconnect, launch
 
 @pytest.fixture(autouse=True)
 def new_servers() -> Iterator[None]:
-    """Begin and end without a rank server that has learned what programs import."""
+    """Begin and end without a rank server that has learned the imports of programs."""
     disconnect()
     yield
     disconnect()
@@ -55,7 +55,7 @@ def imports_only(rank: int, world_size: int) -> bool:
 
 
 def values(fn: Callable[..., Any], **options: Any) -> list[Any]:
-    fn.__module__ = "__main__"  # sent as a cell's function is
+    fn.__module__ = "__main__"  # sent like a cell's function
     return launch(fn, 2, init=False, timeout=120, **options).values
 
 

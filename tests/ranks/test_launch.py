@@ -1,4 +1,4 @@
-"""launch() on real ranks: what it returns, and what it sends."""
+"""launch() on real ranks: its results, and the objects that it sends."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_truncated_output_keeps_both_ends() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
             for i in range(200_000):
-                print(f"{i:>9} " + "é" * 35)  # cut in the middle of a letter, it would be no text
+                print(f"{i:>9} " + "é" * 35)  # invalid text if cut in the middle of a letter
         dist.barrier()
         print("the last line")
         return "done"
@@ -273,7 +273,7 @@ def test_ends_child_processes_with_rank() -> None:
         return child.pid
 
     pids = launch(daemonise, 2).values
-    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    deadline = time.monotonic() + 5  # successful ranks exit in the background
     while [pid for pid in pids if psutil.pid_exists(pid)]:
         assert time.monotonic() < deadline, "a daemon has outlived its rank"
         time.sleep(0.02)
@@ -283,7 +283,7 @@ def test_ends_child_processes_with_rank() -> None:
 def test_stop_during_close_releases_everything(
     before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The press falls where half of what the world used is closed already, and half is not."""
+    """Press Stop when only half of the world's resources are closed."""
     really_close = Logs.close
     presses = [signal.SIGINT]
 

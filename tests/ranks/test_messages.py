@@ -1,4 +1,4 @@
-"""Messages between the course's own processes: whole and in order, however the socket cuts them."""
+"""Messages between the course's processes arrive whole and in order, however the socket cuts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread that polls hides no deadlock, unless it can communicate itself."""
+"""A polling thread hides no deadlock, unless it can communicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank server does so that its forks cost little."""
+"""A rank server's measures for cheap forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's text names is imported before the fork; a text that names nothing waits for nothing."""
+"""Modules named in a program's text are imported before the fork; without such names, nothing is imported."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def wraps(rank: int, world_size: int) -> Any:
 
 @pytest.fixture
 def no_server() -> Iterator[None]:
-    """A rank server that has imported nothing yet, and is nobody else's afterwards."""
+    """Start the test without a rank server, so that a new one has imported nothing; end it afterwards."""
     launcher.disconnect()
     yield
     launcher.disconnect()
 
 
 def of(fn: Callable[..., Any]) -> list[str]:
-    fn.__module__ = "__main__"  # a cell's function is sent by value, not by its module's name
+    fn.__module__ = "__main__"  # send it by value, like a cell's function, not by its module's name
     load = make_payload(fn, 2, (), None)
     return find_imports(load.shared, *load.per_rank)
 

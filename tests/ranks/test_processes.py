@@ -1,4 +1,4 @@
-"""A process that runs away by forking is ended with the process tree that it comes from."""
+"""A process that runs away by forking is killed together with its process tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOON_S = 10.0
 
 
 def _runs_away() -> None:
-    """Change the process all the time: fork, and leave."""
+    """Change the process all the time: fork, then exit."""
     while os.fork() == 0:
         pass
 
@@ -66,7 +66,7 @@ def test_ends_escaped_descendant_processes(act: Callable[[], None]) -> None:
 
 
 def _called_like_us(pids: set[int]) -> list[int]:
-    """Return those that run this same program: they came from here."""
+    """Return the processes that run the same program as this one, because they come from this test."""
     return [pid for pid in pids if _command(pid) == _command(os.getpid())]
 
 

@@ -1,4 +1,4 @@
-"""A generator that was seeded is distinguished from one that has only been drawn from."""
+"""A seeded generator is distinguished from a generator that only made draws."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_recognizes_seeded_generators(lines: str, seeded: list[str]) -> None:
 
 @pytest.mark.extended
 def test_many_draws_imply_no_seed() -> None:
-    """A large array is soon drawn; under torchrun each rank would have drawn numbers of its own."""
+    """Drawing a large array is quick. Under torchrun, each rank would have drawn different numbers."""
     lines = "numpy.random.rand(4000, 4000)"
     assert _seeded(lines, ["rand"]) == "[]\n"
     assert _seeded("numpy.random.seed(1);" + lines, ["rand", "seed"]) == "['numpy.random']\n"

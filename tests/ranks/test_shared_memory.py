@@ -1,4 +1,4 @@
-"""Memory that the notebook shares is shared with its ranks; what ranks forget to unlink does not stay."""
+"""The notebook's shared memory is shared with its ranks; memory that ranks did not unlink is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that only pass time are known; none is taken for one of which something may come."""
+"""Idle threads are recognized, and no thread that may help another rank is taken for an idle one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _beats = {"count": 0}
 
 @contextmanager
 def running(thread: threading.Thread) -> Iterator[bool]:
-    """Start a thread; tell whether it is named as one that passes time; let it end."""
+    """Start a thread, yield whether it is reported as idle, and let it end."""
     _ends.clear()
     thread.daemon = True
     thread.start()
     try:
-        time.sleep(0.05)  # it has come to its first wait, most often: nothing depends on it
+        time.sleep(0.05)  # by then it has usually reached its first wait, but nothing depends on it
         yield thread.native_id in _named()
     finally:
         _ends.set()
@@ -42,7 +42,7 @@ def running(thread: threading.Thread) -> Iterator[bool]:
 
 
 def _named(stdout: Any = None, excepthook: Any = threading.__excepthook__) -> list[int]:
-    """Ask with a rank's stdout and hook in place of pytest's own, which may do anything."""
+    """Ask with a rank's stdout and hook instead of pytest's, which may do anything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stdout or io.TextIOWrapper(io.BytesIO()))
         patch.setattr(threading, "excepthook", excepthook)
@@ -54,7 +54,7 @@ def named(work: Callable[..., Any], *args: Any) -> bool:
         return found
 
 
-# --- those that pass time -------------------------------------------------------------------------
+# --- idle threads ---------------------------------------------------------------------------------
 
 
 def sleeps_and_appends() -> None:
@@ -107,7 +107,7 @@ def test_names_threads_unable_to_wake_others() -> None:
 
 
 class Tee(io.StringIO):
-    """Takes the place of stdout, and may do anything with what is printed."""
+    """Replaces stdout, and may do anything with the printed text."""
 
 
 def test_omits_thread_printing_to_replaced_stream() -> None:
@@ -141,7 +141,7 @@ def test_names_progress_bar_monitor() -> None:
         tqdm.tqdm.monitor = None
 
 
-# --- those of which something may come --------------------------------------------------------------
+# --- threads that may help another rank --------------------------------------------------------------
 
 
 class Own:

@@ -1,4 +1,4 @@
-"""An exception that ends a learner's thread is shown, also if the main program only fails because of it."""
+"""An exception that ends a learner's thread is shown, even if the main program then fails because of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_names_the_threads_exception_first() -> None:
         caught.value
     )
     assert caught.value.error.frames[-1].function == "work"
-    assert "Traceback" in caught.value.run.output[0]  # Python's own text
+    assert "Traceback" in caught.value.run.output[0]  # Python's text
 
 
 def test_successful_run_keeps_thread_exceptions() -> None:

@@ -1,4 +1,4 @@
-"""What the kernel shows of a thread that waits: for whom, and until when."""
+"""The kernel's view of a waiting thread: its wait, and the deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helpers.ranks.threads import FOREVER, Thread, read_threads, thread_times
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
 
 LATE_S = 2.0
-"""How much later than it began a wait may be seen here, on a busy machine."""
+"""Maximum delay between the beginning of a wait and its observation on a busy machine."""
 
 _HEAD = """
 import asyncio, ctypes, multiprocessing, os, queue, select, socket, sys, threading, time
@@ -30,7 +30,7 @@ print("begins", flush=True)
 
 @contextmanager
 def child(program: str) -> Iterator[int]:
-    """Run a program until the block ends; it has begun when this gives its id."""
+    """Run a program until the block ends. Yield its process id once it has begun."""
     process = subprocess.Popen(
         [sys.executable, "-c", _HEAD + program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -44,7 +44,7 @@ def child(program: str) -> Iterator[int]:
 
 
 def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
-    """Return the threads once they are as expected, or as they are after some time."""
+    """Return the threads once they are as expected, or their state after some time."""
     deadline = time.monotonic() + 20
     while True:
         threads = read_threads(pid)
@@ -54,9 +54,9 @@ def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
 
 
 def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
-    """Return the threads once they are as expected and none of those has run for a while.
+    """Return the threads once they are as expected and none of them has run for a while.
 
-    A new thread waits in the same call as one that already runs: for Python's lock, and for a
+    A new thread waits in the same call as an established one: for Python's lock, and for a
     thread that it starts.
     """
     deadline = time.monotonic() + 20
@@ -112,7 +112,7 @@ def test_reads_when_a_wait_ends(program: str) -> None:
         main = resting(pid, lambda some: some[0].call == call)[0]
         assert main.call == call
         assert 100 - 20 - LATE_S < main.ends_in_s <= 100.1
-        if call == "futex":  # those say when, not how long
+        if call == "futex":  # these contain a point in time, not a duration
             time.sleep(0.5)
             later = read_threads(pid)[0].ends_in_s
             assert main.ends_in_s - LATE_S - 0.5 < later <= main.ends_in_s - 0.4
@@ -182,7 +182,7 @@ def _read_children(pid: int) -> list[str]:
 def test_distinguishes_python_sleep_from_nanosleep() -> None:
     with child("time.sleep(100)") as pid:
         assert settled(pid, lambda some: some[0].call == "sleep")[0].call == "sleep"
-    with child("ctypes.CDLL(None).usleep(90_000_000)") as pid:  # as torch polls a store
+    with child("ctypes.CDLL(None).usleep(90_000_000)") as pid:  # like torch's polling of a store
         main = settled(pid, lambda some: "nanosleep" in some[0].call)[0]
         assert main.call in {"nanosleep", "clock_nanosleep"} and main.ends_in_s == 0.0
 
@@ -209,7 +209,7 @@ def test_lists_main_thread_first() -> None:
 def test_counts_switches_of_running_threads_only() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
-        time.sleep(0.3)  # for the lock of Python it waits by the same call, until it has begun
+        time.sleep(0.3)  # before it begins, it waits for Python's lock by the same call
         before = _switches(read_threads(pid))
         time.sleep(0.3)
         after = _switches(read_threads(pid))

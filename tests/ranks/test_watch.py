@@ -1,4 +1,4 @@
-"""A stuck world is named within moments, by its kind; a busy one is left in peace."""
+"""A stuck world is diagnosed within moments, and a busy world is never called stuck."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_diagnoses_each_stuck_program(name: str, recorded: bool) -> None:
         program.work,
         program.world_size,
         on_failure="return",
-        timeout=20,  # so long that only a diagnosis comes sooner
+        timeout=20,  # longer than a diagnosis takes
         init=program.init,
         trace=recorded,
     )
@@ -187,9 +187,9 @@ def test_slow_progress_raises_no_alarm(name: str) -> None:
 
 @contextmanager
 def stopping_a_rank(seconds: float, must: bool = True) -> Iterator[None]:
-    """Stop one rank of the world that is started meanwhile, and continue it after some time.
+    """Stop one rank of the world started in this block, and continue it after some time.
 
-    must: fail if it came too late to stop any.
+    must: whether to fail if it was too late for stopping any rank.
     """
     server = connect()
     server.wait_until_ready()
@@ -317,11 +317,11 @@ def test_shows_lines_of_other_threads() -> None:
     assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programs.py, line") == 3
 
 
-# --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------
+# --- looks from a busy machine: (rank, thread) -> number of times it has given up the processor -----------
 
 
 def test_recognizes_progress_of_connecting_rank() -> None:
-    """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
+    """Rank 1 found no server at the port and slept, then connected to rank 0, within the time of one look."""
     world: Any = None
     detector = DeadlockDetector(world, 60.0)
     first = _ThreadActivity(0.0, {}, {(0, 25): 36, (1, 26): 11}, change_count=0)
@@ -364,7 +364,7 @@ def _accepts(rank: int, n: int) -> None:
 def test_continuable_world_times_out_without_diagnosis(
     polls: Callable[[int, int], None],
 ) -> None:
-    """A loop that sleeps may end by the clock, and any process may connect: only the line is named."""
+    """A sleeping loop may end by the clock, and any process may connect, so only the line is named."""
     failure = launch(polls, 2, timeout=2.0, on_failure="return").failure
     assert isinstance(failure, RankTimeout)
     line = polls.__code__.co_firstlineno
@@ -374,7 +374,7 @@ def test_continuable_world_times_out_without_diagnosis(
 
 
 class _Reduced(torch.utils.data.Dataset[torch.Tensor]):
-    """Calls a collective for each item: in a worker, on the group of the rank that forked it."""
+    """Calls a collective for each item: in a worker, on the group of its parent rank."""
 
     def __len__(self) -> int:
         return 2

@@ -1,4 +1,4 @@
-"""What a rank sends: values arrive as they were sent; hostile bytes are an error and no more."""
+"""A rank's data: values arrive unchanged, and hostile bytes only cause an error."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def body(tree: object, raw: bytes = b"") -> bytearray:
 @pytest.mark.parametrize(
     "tree",
     [
-        ["tensor", "float32", [2], 0, 8],  # bytes that are not there
+        ["tensor", "float32", [2], 0, 8],  # missing bytes
         ["tensor", "float32", [-1], 0, 4],
         ["tensor", "float32", [1 << 40], 0, 4],
         ["tensor", "Tensor", [1], 0, 4],
@@ -113,7 +113,7 @@ def body(tree: object, raw: bytes = b"") -> bytearray:
         ["ndarray", "<f8", [1 << 40], 0, 8],
         ["pickle", "gASVIQAAAAAAAACMBXBvc2l4"],
         ["device", "; rm -rf"],
-        ["dict", [[["list", []], 1]]],  # a key that cannot be one
+        ["dict", [[["list", []], 1]]],  # an unhashable key
         ["int", "zz"],
         ["named", "P", ["x"], [1, 2]],
         ["named", "P", ["x", "x"], [1, 2]],
@@ -141,7 +141,7 @@ class Point(NamedTuple):
 
 
 MERSENNE = (1 << 61) - 1
-"""Whole numbers have their remainder by it for a hash."""
+"""The modulus of hashes: the hash of a whole number is its remainder."""
 ALIKE = [["int", hex(k * MERSENNE)] for k in range(1, 5000)]
 
 
@@ -292,7 +292,7 @@ def test_rejects_frames_with_invalid_headers(head: bytes) -> None:
 
 
 class Evil:
-    """Unpickling this would end the process that does it."""
+    """Unpickling this object would end the unpickling process."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (66,)

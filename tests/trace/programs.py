@@ -1,4 +1,4 @@
-"""Short programs, one for each way in which communication is started. Each returns a number."""
+"""Short programs, one for each way of starting communication. Each returns a number."""
 
 from __future__ import annotations
 
@@ -102,4 +102,4 @@ WAYS = {
     "fsdp2": (fsdp2, {"all_gather", "reduce_scatter"}),
     "pipelining": (pipelining, {"send", "recv"}),
 }
-"""name -> (program, the ops that its trace must hold)"""
+"""name -> (program, the ops that its trace must contain)"""

@@ -1,4 +1,4 @@
-"""What `save_trace` writes is what Perfetto documents, and what torch.profiler writes is read back."""
+"""`save_trace` writes the format documented by Perfetto, and files of torch.profiler are read back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def flows(saved: dict[str, Any]) -> dict[int, dict[str, dict[str, Any]]]:
 
 
 def around(saved: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the slices that Perfetto may bind an arrow's end to."""
+    """Return the slices to which Perfetto may bind an arrow's end."""
     return [
         one
         for one in slices(saved)
@@ -123,7 +123,7 @@ def test_saves_an_empty_trace() -> None:
 
 
 def profile_of(rank: int, world_size: int = 2) -> dict[str, Any]:
-    """Make what torch.profiler exports, with the events that matter here."""
+    """Return a file like torch.profiler's, with the events needed by these tests."""
 
     def one(name: str, ts: float, dur: float, cat: str = "user_annotation") -> dict[str, Any]:
         return {"ph": "X", "cat": cat, "name": name, "pid": 9, "tid": 9, "ts": ts, "dur": dur}

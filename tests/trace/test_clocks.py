@@ -17,7 +17,7 @@ EVERYONE = tuple(range(len(HOSTS)))
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Trace, Trace]:
-    """Make a trace as it was, and as hosts with wrong clocks have written it."""
+    """Draw a trace with correct clocks, and the same trace as recorded on hosts with wrong clocks."""
     now = [0] * len(HOSTS)
     rows: list[list[Event]] = [[] for _ in HOSTS]
     short = st.integers(1, 1000)
@@ -79,7 +79,7 @@ def test_nothing_arrives_before_it_was_sent(made: tuple[Trace, Trace]) -> None:
     assert align_hosts(true) == true, "right clocks are left alone"
     assert align_hosts(found) == found
     for old, new in zip(written, found, strict=True):
-        # a shift of a host's whole clock is enough: no call is longer or shorter than it was
+        # shifting a host's whole clock is enough: no call becomes longer or shorter
         assert new == _late(old, new.start_ns - old.start_ns)
 
 
@@ -90,7 +90,7 @@ def test_keeps_single_host_trace_unchanged(made: tuple[Trace, Trace]) -> None:
 
 
 def test_moves_receive_ends_for_drifting_clocks() -> None:
-    """No shift suits both messages: what arrives too early arrives when it was sent."""
+    """No shift suits both messages, so the one arriving too early gets the time when it was sent."""
     row = [
         Event(0, 0, "send", "send", "world", (0, 1), peer=1, start_ns=100, end_ns=110),
         Event(0, 1, "recv", "recv", "world", (0, 1), peer=1, start_ns=120, end_ns=130),

@@ -1,4 +1,4 @@
-"""What is said of each kind of deadlock, from worlds that real ranks got stuck in and that were stored."""
+"""Diagnoses of each kind of deadlock, from stored worlds in which real ranks got stuck."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ EXPECTED = {
         "must have its counterpart",
     ),
 }
-"""Name -> first cause, kind, ranks to look at first, words of the summary, words of the advice."""
+"""Name -> first cause, kind, guilty ranks, words of the summary, words of the advice."""
 
 
 def test_stored_worlds_have_programs_and_explanations() -> None:
@@ -291,7 +291,7 @@ def test_causes_explain_recorded_worlds() -> None:
 
 
 def test_last_cause_fits_every_world() -> None:
-    """So `diagnose` always has an answer."""
+    """So `diagnose` always finds a diagnosis."""
     world = stuck_world([], Trace(0))
     causes = [cause for cause, _ in explanations(world, after=Priority.UNRECORDED)]
     assert [cause.name for cause in causes] == ["unknown"]
@@ -332,7 +332,7 @@ def test_distinguishes_calls_with_all_counterparts(name: str) -> None:
 
 
 def test_recognizes_continuable_world() -> None:
-    """Only the other tag was wrong, only rank 0 was missing: with that mended the calls answer each other."""
+    """Only one tag was wrong, or only rank 0 was missing. After the repair, all calls match."""
     tags = stored("tags")
     assert can_complete(tags.states, _changed(tags.trace, tag=1))
     left = stored("left_before_a_collective")

@@ -1,4 +1,4 @@
-"""Which calls of the ranks are paired, on hand-made traces."""
+"""Pairing of the ranks' calls, on hand-made traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EVERYONE = ("0", (0, 1, 2, 3))
 
 
 def calls(rank: int, *groups: tuple[str, tuple[int, ...]]) -> list[Event]:
-    """Return the calls of a rank that reduces over one group after another."""
+    """Return the calls of a rank that runs an all_reduce on one group after another."""
     return [
         Event(rank, seq, "all_reduce", "all_reduce", *group, start_ns=10 * seq + rank)
         for seq, group in enumerate(groups)

@@ -1,4 +1,4 @@
-"""Where the calls of the ranks differ first is named, with both lines, and not only the last wait."""
+"""The first difference between the ranks' calls is named, with both lines, not only the last wait."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_does_not_report_allowed_differences(program: Program) -> None:
 
 @contextmanager
 def live_ranks(size: int) -> Iterator[Callable[[str, str], tuple[RankFailure | None, Trace]]]:
-    """Run cells one after another on ranks that stay; each run returns its failure and its trace."""
+    """Run cells one after another on live ranks. Each run returns its failure and its trace."""
     server = connect()
     server.wait_until_ready()
     world = World(server, Options(size).resolve(), Caller())

@@ -1,4 +1,4 @@
-"""Numbers in calls of init_process_group that do not fit together are named."""
+"""Inconsistent numbers in calls of init_process_group are named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_names_different_places() -> None:
     [
         {rank: JoinCall(rank, 2, HERE) for rank in range(2)},
         {rank: JoinCall(1 - rank, 2, HERE) for rank in range(2)},
-        # pairs that meet at places of their own
+        # pairs that meet at separate places
         {rank: JoinCall(rank % 2, 2, f"store {rank // 2}") for rank in range(4)},
         {0: JoinCall(0, 4, HERE)},
         {0: JoinCall(-1, -1, HERE), 1: JoinCall(-1, -1, HERE)},

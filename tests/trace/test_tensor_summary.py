@@ -1,4 +1,4 @@
-"""Tensors are looked into without an operation of torch, and shown short."""
+"""Tensors are read without an operation of torch, and summarized in a short text."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
   log2(largest / 448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and
   scales, each as one byte, with `view(torch.uint8)`, and view the arrived bytes as float8 again. And what
   should be the scale of a block of zeros?
-- blocks = shard.view(-1, 32); scales = torch.exp2((largest.double() / 448).log2().ceil()).float(), and 1 where
-  largest is 0; scales.to(torch.float8_e8m0fnu).view(torch.uint8) is one byte per scale.
+- blocks = shard.view(-1, 32); scales = torch.exp2((largest.double() / 448).log2().ceil()).float(), and 1
+  where largest is 0; scales.to(torch.float8_e8m0fnu).view(torch.uint8) is one byte per scale.
   dist.all_gather_single twice, then codes.view(torch.float8_e4m3fn).float() *
   scales.view(torch.float8_e8m0fnu).float(), in the weight's shape.
 """

@@ -26,7 +26,7 @@ def main(rank, world_size):
     return asyncio.run(work())
 
 
-# %% in_thread | An event loop in a thread of its own, asked from main, while the other rank waits.
+# %% in_thread | An event loop in a separate thread, called from main, while the other rank waits.
 import asyncio
 import threading
 
@@ -132,7 +132,7 @@ def main(rank, world_size):
     return asyncio.run(call())
 
 
-# %% timeout | asyncio.wait_for gives up on time.
+# %% timeout | asyncio.wait_for times out.
 import asyncio
 
 FAILS = "TimeoutError"

@@ -58,7 +58,7 @@ def main(rank, world_size):
     return (array, tensor, half, late, column, seen, back, fixed), fixed.flags.writeable
 
 
-# %% attributes | Attributes of parameters and tensors, which may refer to their own model.
+# %% attributes | Attributes of parameters and tensors, which may refer to their model.
 import torch
 
 LIKE = "torchrun"
@@ -220,7 +220,7 @@ def main(rank, world_size):
     return net.weight, net.bias, transposed, links, net.weight.stride(), transposed.stride()
 
 
-# %% generators | Generators continue where the cell has left them.
+# %% generators | Generators continue from their state in the cell.
 import torch
 
 LIKE = "torchrun"
@@ -334,7 +334,7 @@ def main(rank, world_size):
     return calls, net.weight, state["more"], optimizer.names, links, state["state"][0]["step"]
 
 
-# %% hooks_of_parameters | Gradients are reduced by hooks that the cell has registered.
+# %% hooks_of_parameters | Gradients are reduced by hooks registered in the cell.
 import torch
 import torch.distributed as dist
 
@@ -405,7 +405,7 @@ def main(rank, world_size):
     return list(calls)
 
 
-# %% graph_of_a_cell | A tensor computed in the cell has its value, and its gradient names the fault.
+# %% graph_of_a_cell | A tensor computed in the cell has its value on ranks, but not its graph.
 import torch
 
 LIKE = "torchrun"
@@ -511,7 +511,7 @@ def main(rank, world_size):
     return out, gradient, first, plain.weight, type(plain).__name__, normed.weight, pruned.weight
 
 
-# %% scaler | A scaler of gradients, with the scale that the cell has reached.
+# %% scaler | A scaler of gradients, with the scale reached in the cell.
 import torch
 
 LIKE = "torchrun"

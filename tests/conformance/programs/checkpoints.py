@@ -1,4 +1,4 @@
-# %% dcp | distributed.checkpoint: each rank saves its shards, other values are loaded over.
+# %% dcp | distributed.checkpoint: each rank saves its shards, and loading overwrites other values.
 import shutil
 import tempfile
 from pathlib import Path
@@ -27,7 +27,7 @@ def main(rank, world_size):
     return same
 
 
-# %% dcp_plain | distributed.checkpoint of plain tensors and numbers, one file for each rank that has data.
+# %% dcp_plain | distributed.checkpoint of plain tensors and numbers, one file for each rank with data.
 import shutil
 import tempfile
 from pathlib import Path
@@ -48,7 +48,7 @@ def main(rank, world_size):
     return state
 
 
-# %% missing_file | Ranks load a checkpoint that nobody saved.
+# %% missing_file | Ranks load a checkpoint that was never saved.
 import torch
 
 FAILS = "FileNotFoundError"
@@ -84,7 +84,7 @@ def main(rank, world_size):
     return type(net).__name__, net.weight
 
 
-# %% optimizer_state | An optimizer's state goes through state_dict and load_state_dict: training continues alike.
+# %% optimizer_state | An optimizer's state is saved and loaded by state_dict: training continues equally.
 import copy
 
 import torch
@@ -158,7 +158,7 @@ def main(rank, world_size):
     return type(net) is Net, net(torch.ones(1, 2)).detach()
 
 
-# %% tutorial | Rank 0 saves in the temp directory, all ranks load from there, rank 0 removes the file.
+# %% tutorial | Rank 0 saves in the temp directory, all ranks load the file, and rank 0 removes it.
 import os
 import tempfile
 

@@ -63,7 +63,7 @@ def main(rank, world_size):
     return out
 
 
-# %% async_op | async_op=True: work continues until the result is waited for.
+# %% async_op | async_op=True: a rank computes before waiting for the result.
 import torch
 import torch.distributed as dist
 
@@ -115,7 +115,7 @@ def main(rank, world_size):
     return x
 
 
-# %% barriers | Barriers order what ranks write into one file.
+# %% barriers | Barriers order the ranks' writes into one file.
 import os
 import tempfile
 
@@ -155,7 +155,7 @@ def main(rank, world_size):
     return got
 
 
-# %% dtypes | Sums of each floating dtype are rounded as that dtype rounds.
+# %% dtypes | Sums of each floating dtype are rounded to that dtype.
 import torch
 import torch.distributed as dist
 
@@ -183,7 +183,7 @@ def main(rank, world_size):
     return mean.wait()
 
 
-# %% gather | gather: rank 0 alone gives a list of places.
+# %% gather | gather: only rank 0 passes a list.
 import torch
 import torch.distributed as dist
 
@@ -256,7 +256,7 @@ def main(rank, world_size):
     return mine
 
 
-# %% reduce_to_one | reduce: only rank 1 has the sum that counts.
+# %% reduce_to_one | reduce: only rank 1 gets the sum.
 import torch
 import torch.distributed as dist
 

@@ -67,7 +67,7 @@ def main(rank, world_size):
     return f(torch.zeros(1)), look()
 
 
-# %% eager_backend | torch.compile with the backend "eager": dynamo alone.
+# %% eager_backend | torch.compile with the backend "eager": only dynamo.
 import torch
 
 

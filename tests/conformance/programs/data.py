@@ -12,7 +12,7 @@ def main(rank, world_size):
     return list(DataLoader(items, batch_size=2, collate_fn=together, num_workers=1))
 
 
-# %% distributed_sampler | DistributedSampler: the ranks' parts are apart and cover everything, with padding.
+# %% distributed_sampler | DistributedSampler: the ranks' padded parts are disjoint and cover everything.
 import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, TensorDataset
@@ -30,7 +30,7 @@ def main(rank, world_size):
     return mine, sorted(sum(every, []))
 
 
-# %% persistent_workers | Workers that live on for a second epoch, with a prefetch of their own.
+# %% persistent_workers | Persistent workers, used for a second epoch.
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -51,7 +51,7 @@ def main(rank, world_size):
     return [list(part) for part in parts]
 
 
-# %% set_epoch | set_epoch changes the order; without it each epoch has the same one.
+# %% set_epoch | set_epoch changes the order; without it, all epochs have the same order.
 from torch.utils.data.distributed import DistributedSampler
 
 
@@ -74,7 +74,7 @@ def main(rank, world_size):
     return orders[0] != orders[1]
 
 
-# %% shuffle_with_generator | Shuffled with a generator of one's own: the same order on all ranks.
+# %% shuffle_with_generator | Shuffled with a seeded generator: the same order on all ranks.
 import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader
@@ -121,7 +121,7 @@ def main(rank, world_size):
     return sorted(loader)
 
 
-# %% worker_seeds | Workers are seeded from the rank's own seed: each draws other numbers.
+# %% worker_seeds | Workers are seeded from the rank's seed: each draws different numbers.
 import torch
 from torch.utils.data import DataLoader, Dataset
 

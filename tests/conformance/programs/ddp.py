@@ -46,7 +46,7 @@ def main(rank, world_size):
     return model.module.a.bias.grad, model.module.b.bias.grad
 
 
-# %% fp16_hook | torch's own fp16 hook compresses what is sent.
+# %% fp16_hook | torch's fp16 hook compresses the gradients.
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -79,7 +79,7 @@ def main(rank, world_size):
     y.sum().backward()
 
 
-# %% join | Ranks with unequal numbers of batches end well under join.
+# %% join | Ranks with unequal numbers of batches succeed under join.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -98,7 +98,7 @@ def main(rank, world_size):
     return steps, model.module.weight
 
 
-# %% logging_data | What DDP tells about itself.
+# %% logging_data | DDP's logging data.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -173,7 +173,7 @@ def main(rank, world_size):
     return model.module.weight.grad, model.module.bias.grad
 
 
-# %% own_hook | A hook of one's own counts buckets and halves the sum.
+# %% own_hook | A custom hook counts buckets and halves the sum.
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -255,7 +255,7 @@ def main(rank, world_size):
     return model.module.layer.weight.grad
 
 
-# %% sync_batchnorm | SyncBatchNorm is for GPUs: on the CPU it says so.
+# %% sync_batchnorm | SyncBatchNorm is for GPUs: on the CPU it raises an error.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -291,7 +291,7 @@ def main(rank, world_size):
     return all(torch.equal(flat, other) for other in everyone), flat.sum()
 
 
-# %% unequal_starts | Ranks start with different weights: DDP hands rank 0's to all.
+# %% unequal_starts | Ranks start with different weights: DDP broadcasts rank 0's weights.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -306,7 +306,7 @@ def main(rank, world_size):
     return first == model.module.weight[0, 0].item(), model.module.weight
 
 
-# %% unequal_without_join | Ranks with unequal numbers of batches and no join: the longer one is left alone.
+# %% unequal_without_join | Ranks with unequal numbers of batches and no join: the longer one waits forever.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -325,7 +325,7 @@ def main(rank, world_size):
     return "done"
 
 
-# %% unused_fails | A parameter that takes no part in the loss: the second step says so.
+# %% unused_fails | A parameter that is not used for the loss: the second step raises an error.
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 

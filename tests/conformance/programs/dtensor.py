@@ -71,7 +71,7 @@ def main(rank, world_size):
     return str(y.placements), y.full_tensor()
 
 
-# %% mixed_error | A DTensor and a plain tensor in one product: an error that says so.
+# %% mixed_error | A DTensor and a plain tensor in one product: an error.
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
@@ -99,7 +99,7 @@ def main(rank, world_size):
     return whole.to_local(), columns.to_local()
 
 
-# %% returned | main returns a DTensor as it is.
+# %% returned | main returns an unchanged DTensor.
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor

@@ -1,4 +1,4 @@
-# %% all_variables | The variables that torchrun's workers read: numbers of restarts, groups and roles.
+# %% all_variables | The variables read by torchrun's workers: numbers of restarts, groups and roles.
 import os
 
 LIKE = "torchrun"
@@ -12,7 +12,7 @@ def main(rank, world_size):
     return found, "TORCHELASTIC_RUN_ID" in os.environ
 
 
-# %% checks_for_torchrun | A script that stops with a hint where it was not started by torchrun.
+# %% checks_for_torchrun | A script that stops with a hint if it was not started by torchrun.
 import os
 import sys
 
@@ -76,7 +76,7 @@ def main(rank, world_size):
     dist.barrier()
 
 
-# %% threads_of_torch | torchrun gives each worker one thread for its sums.
+# %% threads_of_torch | torchrun gives each worker one thread for computing.
 import os
 
 import torch
@@ -88,7 +88,7 @@ def main(rank, world_size):
     return torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
 
 
-# %% worker_exits | A worker of torchrun leaves with code 3.
+# %% worker_exits | A worker of torchrun exits with code 3.
 import sys
 
 import torch.distributed as dist

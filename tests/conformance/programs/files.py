@@ -1,4 +1,4 @@
-# %% argparse | argparse with defaults, as every training script has it.
+# %% argparse | argparse with defaults, as in every training script.
 import argparse
 
 LIKE = "torchrun"
@@ -22,7 +22,7 @@ def main(rank, world_size):
     return parser.parse_args(["--lr", str(0.5 + rank)]).lr
 
 
-# %% argv | A script's arguments: none but its own name.
+# %% argv | A script's arguments: only its name.
 import sys
 
 LIKE = "torchrun"
@@ -32,7 +32,7 @@ def main(rank, world_size):
     return len(sys.argv)
 
 
-# %% csv_and_json | Each rank writes its own file as csv and json, and reads it again.
+# %% csv_and_json | Each rank writes a csv and a json file, and reads them again.
 import csv
 import json
 import os
@@ -52,7 +52,7 @@ def main(rank, world_size):
     return rows == again, rows
 
 
-# %% cwd | Ranks start in one folder, and chdir moves one rank only.
+# %% cwd | Ranks start in one folder, and chdir only moves one rank.
 import os
 
 import torch.distributed as dist
@@ -82,7 +82,7 @@ def main(rank, world_size):
     return os.path.splitext(__file__)[1]
 
 
-# %% dunder_name | __name__ of a script that torchrun runs.
+# %% dunder_name | __name__ of a script run by torchrun.
 LIKE = "torchrun"
 
 
@@ -90,7 +90,7 @@ def main(rank, world_size):
     return __name__, main.__module__
 
 
-# %% environment | A variable that one rank sets is its own.
+# %% environment | A variable set on one rank is not visible to others.
 import os
 
 import torch.distributed as dist
@@ -102,7 +102,7 @@ def main(rank, world_size):
     return sorted(name for name in os.environ if name.startswith("MINE_")), os.getenv("NOT_THERE")
 
 
-# %% lock_file | A lock on a file lets one rank after the other in.
+# %% lock_file | A lock on a file lets ranks in one after the other.
 import fcntl
 import os
 
@@ -139,7 +139,7 @@ def main(rank, world_size):
     return total
 
 
-# %% open_descriptors | A new process holds open none of the files that its parent's kernel works with.
+# %% open_descriptors | A new process has none of the kernel's files open.
 import os
 
 
@@ -151,7 +151,7 @@ def main(rank, world_size):
     return [name for name in names if name.endswith((".ipynb", ".sqlite", ".json"))]
 
 
-# %% own_temporary | NamedTemporaryFile and TemporaryDirectory, each rank its own.
+# %% own_temporary | NamedTemporaryFile and TemporaryDirectory, separate on each rank.
 import os
 import tempfile
 
@@ -214,7 +214,7 @@ def main(rank, world_size):
     )
 
 
-# %% source_of_function | inspect.getsource gives a function's text on a rank.
+# %% source_of_function | inspect.getsource returns a function's text on a rank.
 import inspect
 
 
@@ -241,7 +241,7 @@ def main(rank, world_size):
     return len(set(seen))
 
 
-# %% temp_name_shared | Rank 0 makes a temp directory and tells the others its name.
+# %% temp_name_shared | Rank 0 makes a temp directory and sends its name to the others.
 import os
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-# %% clip_norm | The norm of all shards' gradients together is what is clipped.
+# %% clip_norm | Clipping uses the norm of all shards' gradients together.
 import torch
 from torch.distributed.fsdp import fully_shard
 
@@ -12,7 +12,7 @@ def main(rank, world_size):
     return norm.full_tensor()
 
 
-# %% first_version | FullyShardedDataParallel, the older wrapper, says on a CPU what it needs or goes through.
+# %% first_version | FullyShardedDataParallel, the older wrapper, raises a clear error on a CPU or works.
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
@@ -61,7 +61,7 @@ def main(rank, world_size):
     return losses
 
 
-# %% fully_shard_step | fully_shard: a step of Adam on shards gives what a step on the whole gives.
+# %% fully_shard_step | fully_shard: a step of Adam on shards has the same result as on the whole model.
 import copy
 
 import torch
@@ -132,7 +132,7 @@ def main(rank, world_size):
     return model(torch.ones(1, 4))
 
 
-# %% mixed_precision | bfloat16 for the products, float32 for the weights that are kept.
+# %% mixed_precision | bfloat16 for the products, float32 for the stored weights.
 import torch
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 

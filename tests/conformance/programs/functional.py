@@ -11,7 +11,7 @@ def main(rank, world_size):
     return funcol.wait_tensor(every), funcol.wait_tensor(part)
 
 
-# %% all_reduce | The functional all_reduce gives a new tensor and leaves its input.
+# %% all_reduce | The functional all_reduce returns a new tensor and does not change its input.
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
@@ -37,7 +37,7 @@ def main(rank, world_size):
     return y + 0
 
 
-# %% async_tensor | What a functional collective returns waits by itself when it is used.
+# %% async_tensor | The result of a functional collective waits automatically on first use.
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol

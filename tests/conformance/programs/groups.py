@@ -32,7 +32,7 @@ def main(rank, world_size):
     return x, name
 
 
-# %% destroy_and_env_init | Leave the group first of all and join again, by the address in the environment.
+# %% destroy_and_env_init | Leave the group at the start and join again, by the address in the environment.
 import torch
 import torch.distributed as dist
 
@@ -68,7 +68,7 @@ def main(rank, world_size):
     return x
 
 
-# %% destroy_and_new_port | Leave the group and join again at another port, which rank 0 finds.
+# %% destroy_and_new_port | Leave the group and join again at a different port, which rank 0 finds.
 import os
 import socket
 
@@ -91,7 +91,7 @@ def main(rank, world_size):
     return x
 
 
-# %% env_address | MASTER_ADDR and MASTER_PORT are set, so that a second library can meet there too.
+# %% env_address | MASTER_ADDR and MASTER_PORT are set, so that a second library can also use them.
 import os
 
 import torch.distributed as dist
@@ -106,7 +106,7 @@ def main(rank, world_size):
     return len(set(seen)), mine[1].isdigit()
 
 
-# %% env_init | Join by init_process_group("gloo") alone: torchrun has set all that it reads.
+# %% env_init | Join by init_process_group("gloo") only: torchrun has set all variables that it reads.
 import torch
 import torch.distributed as dist
 
@@ -122,7 +122,7 @@ def main(rank, world_size):
     return x
 
 
-# %% env_variables | The variables of torchrun are there, as text, and belong together.
+# %% env_variables | The variables of torchrun exist, as text, and are consistent.
 import os
 
 INIT = False
@@ -135,7 +135,7 @@ def main(rank, world_size):
     return {name: os.environ[name] for name in names}
 
 
-# %% facts | What a rank can ask about its group.
+# %% facts | A rank's questions about its group.
 import torch.distributed as dist
 
 WORLD_SIZE = 3
@@ -165,7 +165,7 @@ def main(rank, world_size):
     return there, dist.get_group_rank(group, 3), dist.get_group_rank(group, 1)
 
 
-# %% mesh_joins | init_device_mesh joins the group itself where no rank has joined.
+# %% mesh_joins | init_device_mesh joins the group itself if no rank has joined.
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -216,7 +216,7 @@ def main(rank, world_size):
     dist.monitored_barrier(timeout=timedelta(seconds=1))
 
 
-# %% new_group_pairs | Pairs of neighbors are groups of their own; every rank makes all of them.
+# %% new_group_pairs | Each pair of neighbors is a group; every rank makes all of them.
 import torch
 import torch.distributed as dist
 
@@ -231,7 +231,7 @@ def main(rank, world_size):
     return x, dist.get_rank(mine), dist.get_world_size(mine)
 
 
-# %% not_a_member | A rank outside of a group has no rank in it, and its calls there do nothing.
+# %% not_a_member | A rank outside of a group has no rank in it, and its calls on the group do nothing.
 import torch
 import torch.distributed as dist
 
@@ -287,7 +287,7 @@ def main(rank, world_size):
     return x, len(every), dist.get_process_group_ranks(mine)
 
 
-# %% tcp_init_method | Join by a tcp:// address given by hand.
+# %% tcp_init_method | Join by an explicit tcp:// address.
 import torch
 import torch.distributed as dist
 
@@ -304,7 +304,7 @@ def main(rank, world_size):
     return x
 
 
-# %% timeout_of_group | A group with a timeout of two seconds: the rank that waits longer gets an error.
+# %% timeout_of_group | A group with a timeout of two seconds: a rank that waits longer gets an error.
 from datetime import timedelta
 
 import torch

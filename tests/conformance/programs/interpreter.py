@@ -53,7 +53,7 @@ def main(rank, world_size):
     return down(4000)
 
 
-# %% default_dtype | set_default_dtype on one rank is that rank's own.
+# %% default_dtype | set_default_dtype on one rank does not affect others.
 import torch
 
 
@@ -63,7 +63,7 @@ def main(rank, world_size):
     return torch.ones(1).dtype, torch.get_default_dtype()
 
 
-# %% default_limit | The recursion limit is Python's own, and so are other settings.
+# %% default_limit | The recursion limit is Python's default, and so are other settings.
 import sys
 
 
@@ -76,7 +76,7 @@ def main(rank, world_size):
     )
 
 
-# %% excepthook | Joining the group has set a hook for errors; the hook for what cannot be raised is Python's own.
+# %% excepthook | Joining the group has set an excepthook; the hook for unraisable errors is Python's.
 import sys
 
 
@@ -94,7 +94,7 @@ def main(rank, world_size):
     return space["f"](2), eval("rank + world_size")
 
 
-# %% globals_of_main | globals() holds the cell's names, and a name made there can be used.
+# %% globals_of_main | globals() holds the cell's names, and a name added to it can be used.
 STEPS = 3
 DIFFERS = {
     "untraced": (
@@ -121,7 +121,7 @@ def main(rank, world_size):
     return colorsys.rgb_to_hsv(1, 0, 0), sched.__name__
 
 
-# %% limits | A limit on open files that a rank sets is its own.
+# %% limits | A limit on open files set by a rank does not affect others.
 import resource
 
 FAILS = "OSError"
@@ -170,7 +170,7 @@ def main(rank, world_size):
     return no_such_library
 
 
-# %% no_gpu | What torch says about GPUs where there are none for the rank.
+# %% no_gpu | torch's answers about GPUs if the rank has none.
 import torch
 
 
@@ -198,7 +198,7 @@ def main(rank, world_size):
     return conformance_made.answer()
 
 
-# %% pids | Ranks are processes of their own, with one parent.
+# %% pids | Ranks are separate processes with one parent.
 import os
 
 import torch.distributed as dist
@@ -227,7 +227,7 @@ def main(rank, world_size):
     return value, any(name == "work" for _, _, name in pstats.Stats(profile).stats)
 
 
-# %% recursion_error | A recursion without an end.
+# %% recursion_error | An endless recursion.
 FAILS = "RecursionError"
 
 
@@ -239,7 +239,7 @@ def main(rank, world_size):
     return down(0)
 
 
-# %% torch_profiler | torch.profiler sees the operations of a rank.
+# %% torch_profiler | torch.profiler records the operations of a rank.
 import torch
 from torch.profiler import ProfilerActivity, profile
 
@@ -250,7 +250,7 @@ def main(rank, world_size):
     return "aten::mm" in {event.key for event in seen.key_averages()}
 
 
-# %% tracemalloc | tracemalloc counts what a rank takes.
+# %% tracemalloc | tracemalloc counts a rank's memory.
 import tracemalloc
 
 

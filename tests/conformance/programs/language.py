@@ -52,7 +52,7 @@ def main(rank, world_size):
     return [more() for _ in range(rank + 2)]
 
 
-# %% context_and_pools | The module level makes a ContextVar and pools, which the function uses.
+# %% context_and_pools | The module level makes a ContextVar and pools used by the function.
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
@@ -145,7 +145,7 @@ def main(rank, world_size):
     return rank + 1
 
 
-# %% default_arguments | Defaults that are made once, and keyword-only arguments.
+# %% default_arguments | Defaults created once, and keyword-only arguments.
 def add(x, seen=[]):
     seen.append(x)
     return len(seen)
@@ -159,7 +159,7 @@ def main(rank, world_size):
     return [add(i) for i in range(3)], show(b=rank)
 
 
-# %% device_at_top | The device chosen at module level, as most scripts have it.
+# %% device_at_top | The device chosen at module level, as in most scripts.
 import torch
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -216,7 +216,7 @@ def main(rank, world_size):
     return next(g), g.send(10), next(g), list(g)
 
 
-# %% generic_class | Classes that are generic, abstract, tensors and modules at once with metaclasses and hooks of their own.
+# %% generic_class | Classes that are generic, abstract, tensors and modules, with metaclasses and hooks.
 import abc
 import typing
 
@@ -283,7 +283,7 @@ def main(rank, world_size):
     return refused, Square().area(), MADE, kind, of_box, len(list(Small().parameters()))
 
 
-# %% global_counter | A global that main changes: each rank its own.
+# %% global_counter | A global changed by main, separate on each rank.
 count = 0
 
 
@@ -294,7 +294,7 @@ def main(rank, world_size):
     return count
 
 
-# %% global_list | A list at module level that functions fill.
+# %% global_list | A list at module level, filled by functions.
 log = []
 
 
@@ -308,7 +308,7 @@ def main(rank, world_size):
     return log
 
 
-# %% init_subclass_register | __init_subclass__ with a register and an option that must be given, __set_name__ that counts.
+# %% init_subclass_register | __init_subclass__ with a register and an option; a counting __set_name__.
 import abc
 
 
@@ -355,7 +355,7 @@ def main(rank, world_size):
         return list(Plugin.known), made, Plugin.known["first"] is First, Field.names
 
 
-# %% library_op | An operator of one's own by torch.library.custom_op.
+# %% library_op | A custom operator by torch.library.custom_op.
 import torch
 
 
@@ -368,7 +368,7 @@ def main(rank, world_size):
     return torch.ops.conformance.twice(torch.ones(2) * rank)
 
 
-# %% lock_at_top | A lock at module level, which each process has for itself.
+# %% lock_at_top | A lock at module level, separate in each process.
 import threading
 
 lock = threading.Lock()
@@ -442,7 +442,7 @@ def main(rank, world_size):
     return sorted(REGISTER), REGISTER["Child"] is Child
 
 
-# %% metaclass_refuses_twice | A metaclass whose register refuses a name that it has, and which forbids to set attributes.
+# %% metaclass_refuses_twice | A metaclass that refuses known names and forbids setting attributes.
 REGISTER, MADE = {}, []
 
 
@@ -476,7 +476,7 @@ def main(rank, world_size):
     return sorted(REGISTER), MADE, REGISTER["Child"] is Child, Child.size
 
 
-# %% metaclass_registry | A metaclass and a base class keep registries that refuse a second class of one name.
+# %% metaclass_registry | A metaclass and a base class whose registries refuse a class name's second use.
 class Registry(type):
     known = {}
 
@@ -547,7 +547,7 @@ def main(rank, world_size):
     return WEIGHTS, ARRAY.sum(), square(rank + 2)
 
 
-# %% open_file_at_top | A file that is opened at module level: each new process opens it again.
+# %% open_file_at_top | A file opened at module level: each new process opens it again.
 import os
 
 NULL = open(os.devnull, "w")
@@ -562,7 +562,7 @@ def main(rank, world_size):
     return NULL.write("three")
 
 
-# %% operator_with_gradient | An operator of one's own with a gradient and a fake kernel, called by name and by its object.
+# %% operator_with_gradient | A custom operator with a gradient and a fake kernel, called by name and object.
 import torch
 
 
@@ -633,7 +633,7 @@ def main(rank, world_size):
     return name, POOL.submit(lambda: LOCAL.value).result()
 
 
-# %% protocol | A protocol that is looked at when it runs, and generic classes.
+# %% protocol | A runtime-checkable protocol, and generic classes.
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-# %% child_fails | A child that ends by an error of its own: its exit code says so.
+# %% child_fails | A child that fails: its exit code shows it.
 import multiprocessing
 import os
 
@@ -29,7 +29,7 @@ def main(rank, world_size):
         return list(pool.map(cube, [1, 2, 3 + rank]))
 
 
-# %% fork_leaves | Children of os.fork() leave by sys.exit and by an exception; the rank reads their exit codes.
+# %% fork_leaves | Children of os.fork() exit by sys.exit or an exception; the rank reads their exit codes.
 import os
 import sys
 
@@ -54,7 +54,7 @@ def main(rank, world_size):
     return child_of(sys.exit), child_of(lambda: sys.exit(3 + rank)), child_of(fails)
 
 
-# %% fork_returns | A child of os.fork() comes back from the function that every rank runs.
+# %% fork_returns | A child of os.fork() returns from the function that every rank runs.
 import os
 
 FAILS = "hang"
@@ -81,7 +81,7 @@ def main(rank, world_size):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-# %% manager | A manager's dictionary that two children write into.
+# %% manager | A manager's dictionary, written by two children.
 import multiprocessing
 
 
@@ -151,7 +151,7 @@ def main(rank, world_size):
         return pool.map(square, range(5 + rank))
 
 
-# %% process_names | What multiprocessing says about the rank's own process.
+# %% process_names | multiprocessing's names of the rank's process.
 import multiprocessing
 
 
@@ -180,7 +180,7 @@ def main(rank, world_size):
     return got, child.exitcode
 
 
-# %% shared_tensor | A tensor in shared memory that a child changes.
+# %% shared_tensor | A tensor in shared memory, changed by a child.
 import torch
 import torch.multiprocessing as mp
 
@@ -197,7 +197,7 @@ def main(rank, world_size):
     return x
 
 
-# %% spawn_child | A rank spawns a child with a function of torch's own module.
+# %% spawn_child | A rank spawns a child with a function from one of torch's modules.
 import math
 import multiprocessing
 
@@ -208,7 +208,7 @@ def main(rank, world_size):
         return pool.map(math.factorial, [3, 4])
 
 
-# %% spawn_pool | A pool of spawned processes is given a function of the program's own.
+# %% spawn_pool | A pool of spawned processes runs a function of the program.
 import multiprocessing
 
 START = 100

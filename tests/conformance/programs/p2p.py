@@ -1,4 +1,4 @@
-# %% any_source | Rank 0 receives from any rank that is ready and learns who it was.
+# %% any_source | Rank 0 receives from any rank that is ready, and learns the sender.
 import torch
 import torch.distributed as dist
 
@@ -39,7 +39,7 @@ def main(rank, world_size):
     return from_left, from_right
 
 
-# %% big_message | Sixteen megabytes from rank 0 to rank 1, summed there.
+# %% big_message | Sixteen megabytes from rank 0 to rank 1, which sums them.
 import torch
 import torch.distributed as dist
 
@@ -54,7 +54,7 @@ def main(rank, world_size):
     return x.sum().item()
 
 
-# %% completed_flag | A received message: wait returns, and the buffer holds it then.
+# %% completed_flag | A received message: when wait returns, the buffer holds it.
 import torch
 import torch.distributed as dist
 
@@ -88,7 +88,7 @@ def main(rank, world_size):
     return sum(box.item() for box in boxes)
 
 
-# %% objects | Objects go from rank to rank by send_object_list and recv_object_list.
+# %% objects | Objects are sent from rank to rank by send_object_list and recv_object_list.
 import torch.distributed as dist
 
 
@@ -101,7 +101,7 @@ def main(rank, world_size):
     return got, source
 
 
-# %% peer_has_left | Rank 0 destroys its group and works on: rank 1, which receives from it, catches the kind of error.
+# %% peer_has_left | Rank 0 destroys its group and continues: rank 1, receiving from it, catches the error.
 import time
 
 import torch
@@ -135,7 +135,7 @@ def main(rank, world_size):
     return x
 
 
-# %% pipeline_by_hand | A pipeline of three stages in a loop: receive, work, hand on.
+# %% pipeline_by_hand | A pipeline of three stages in a loop: receive, compute, send.
 import torch
 import torch.distributed as dist
 
@@ -156,7 +156,7 @@ def main(rank, world_size):
     return done
 
 
-# %% ring_isend | Everybody sends to the right without blocking and receives from the left.
+# %% ring_isend | Every rank sends to the right without blocking and receives from the left.
 import torch
 import torch.distributed as dist
 
@@ -201,7 +201,7 @@ def main(rank, world_size):
     return got
 
 
-# %% within_group | In a group of its own a rank names its peer by group_dst and group_src.
+# %% within_group | In a subgroup, a rank names its peer by group_dst and group_src.
 import torch
 import torch.distributed as dist
 

@@ -43,7 +43,7 @@ def main(rank, world_size):
     return [(p.x, p.y, type(p) is Point) for p in points]
 
 
-# %% dataclass | A dataclass of the cell goes to all ranks.
+# %% dataclass | A dataclass of the cell is sent to all ranks.
 from dataclasses import asdict, dataclass, field
 
 import torch.distributed as dist
@@ -113,7 +113,7 @@ def main(rank, world_size):
     return [error.code for error in errors], isinstance(errors[0], MyError)
 
 
-# %% function_gathered | A function of the cell is sent to the other rank and is called there.
+# %% function_gathered | A function of the cell is sent to the other rank, which calls it.
 import torch.distributed as dist
 
 
@@ -127,7 +127,7 @@ def main(rank, world_size):
     return [f(rank + 1) for f in functions], functions[0] is double
 
 
-# %% lambda_fails | A lambda cannot be pickled, whatever the error is called.
+# %% lambda_fails | A lambda cannot be pickled, whatever the kind of error.
 import pickle
 
 import torch.distributed as dist
@@ -141,7 +141,7 @@ def main(rank, world_size):
         return "pickle" in str(error)
 
 
-# %% local_class_fails | A class that is made within main cannot be pickled.
+# %% local_class_fails | A class made inside main cannot be pickled.
 import pickle
 
 
@@ -207,7 +207,7 @@ def main(rank, world_size):
     return got["m"].losses, got["opt"]["param_groups"][0]["lr"]
 
 
-# %% reduce | A class with __reduce__ of its own.
+# %% reduce | A class with a custom __reduce__.
 import pickle
 
 
@@ -224,7 +224,7 @@ def main(rank, world_size):
     return pair.a, pair.b
 
 
-# %% slots_and_state | Slots and __getstate__ go through pickle.
+# %% slots_and_state | Slots and __getstate__ are pickled.
 import pickle
 
 

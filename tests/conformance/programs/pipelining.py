@@ -63,7 +63,7 @@ def main(rank, world_size):
     return len(losses), [layers[i].weight.grad is not None for i in range(4)]
 
 
-# %% one_forward_one_backward | 1F1B with a loss: the gradients are those of the whole model.
+# %% one_forward_one_backward | 1F1B with a loss: the gradients are equal to the whole model's.
 import torch
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
@@ -107,7 +107,7 @@ def main(rank, world_size):
     return torch.allclose(schedule.step(), net(x))
 
 
-# %% too_few_microbatches | A batch of three rows in four microbatches: refused.
+# %% too_few_microbatches | A batch of three rows in four microbatches is refused.
 import torch
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 

@@ -1,4 +1,4 @@
-# %% buffered_then_killed | What was flushed before a rank is killed is still seen.
+# %% buffered_then_killed | Output flushed before a rank is killed is still shown.
 import os
 import signal
 
@@ -14,7 +14,7 @@ def main(rank, world_size):
     time.sleep(20)
 
 
-# %% input | input() finds nobody to answer.
+# %% input | input() gets no answer.
 FAILS = "EOFError"
 
 
@@ -22,7 +22,7 @@ def main(rank, world_size):
     return input("your name? ")
 
 
-# %% isatty | A rank's streams are not a terminal, and can be asked.
+# %% isatty | A rank's streams are not a terminal, according to isatty().
 import sys
 
 
@@ -30,7 +30,7 @@ def main(rank, world_size):
     return sys.stdout.isatty(), sys.stdout.encoding.lower(), sys.stdout.writable()
 
 
-# %% large | Twenty thousand lines, of which the last one counts most.
+# %% large | Twenty thousand lines, the last of which matters most.
 DIFFERS = {
     "untraced": (
         [None, None],
@@ -73,7 +73,7 @@ def main(rank, world_size):
     logging.debug("not shown")
 
 
-# %% logging_default | Logging that nobody set up: warnings go to stderr, infos nowhere.
+# %% logging_default | Logging without any setup: warnings go to stderr, infos nowhere.
 import logging
 
 
@@ -83,13 +83,13 @@ def main(rank, world_size):
     return logging.getLogger().level, len(logging.getLogger("fresh").handlers)
 
 
-# %% no_newline | The last line has no end.
+# %% no_newline | The last line has no line end.
 def main(rank, world_size):
     print("first")
     print("no end", end="")
 
 
-# %% own_stdout | sys.stdout is replaced by an object that marks each line, as loggers for ranks do.
+# %% own_stdout | sys.stdout is replaced by an object that marks each line, like loggers for ranks.
 import sys
 
 
@@ -121,7 +121,7 @@ def main(rank, world_size):
     print(json.dumps({"rank": rank}, indent=2))
 
 
-# %% rank_zero_only | Prints of all but rank 0 are switched off by a print of one's own.
+# %% rank_zero_only | A custom print disables the prints of all ranks except rank 0.
 import builtins
 
 
@@ -146,7 +146,7 @@ def main(rank, world_size):
     os.write(2, b"by descriptor 2\n")
 
 
-# %% redirected | redirect_stdout catches what print writes.
+# %% redirected | redirect_stdout catches the output of print.
 import contextlib
 import io
 
@@ -159,7 +159,7 @@ def main(rank, world_size):
     return text.getvalue()
 
 
-# %% stderr | What goes to stderr is seen as well.
+# %% stderr | Output on stderr is also shown.
 import sys
 
 
@@ -169,7 +169,7 @@ def main(rank, world_size):
     sys.stdout.write("written\n")
 
 
-# %% tensors | Tensors and modules print as ever, with print options.
+# %% tensors | Tensors and modules are printed as usual, with print options.
 import torch
 
 
@@ -180,7 +180,7 @@ def main(rank, world_size):
     print(torch.zeros(2, 0), torch.float16)
 
 
-# %% tqdm_bar | A progress bar written into a text of one's own.
+# %% tqdm_bar | A progress bar written into a StringIO.
 import io
 
 from tqdm import tqdm
@@ -209,7 +209,7 @@ def main(rank, world_size):
         return traceback.format_exc().strip().split("\n")[-1]
 
 
-# %% traceback_lines | A traceback of the cell's own function shows the line of its source.
+# %% traceback_lines | A traceback of the cell's function shows its source line.
 import traceback
 
 
@@ -232,7 +232,7 @@ def main(rank, world_size):
     return "é" * (rank + 1)
 
 
-# %% warning | A warning of one's own is shown once for each line of code.
+# %% warning | A custom warning is shown once for each line of code.
 import warnings
 
 

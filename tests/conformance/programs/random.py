@@ -10,7 +10,7 @@ def main(rank, world_size):
     return on, torch.backends.cudnn.is_available(), torch.get_float32_matmul_precision()
 
 
-# %% dropout_unseeded | Dropout without a seed leaves out other elements on each rank.
+# %% dropout_unseeded | Dropout without a seed drops different elements on each rank.
 import torch
 import torch.distributed as dist
 
@@ -22,7 +22,7 @@ def main(rank, world_size):
     return torch.equal(every[0], every[1])
 
 
-# %% generator_state | The state of the generator is kept and put back.
+# %% generator_state | The state of the generator is saved and restored.
 import torch
 
 
@@ -66,7 +66,7 @@ def main(rank, world_size):
     return len(set(seeds))
 
 
-# %% numpy_unseeded | Ranks that set no seed draw different numbers from numpy.
+# %% numpy_unseeded | Ranks without a seed draw different numbers from numpy.
 import numpy as np
 import torch.distributed as dist
 
@@ -109,7 +109,7 @@ def main(rank, world_size):
     return torch.rand(2), np.random.rand(2), random.random()
 
 
-# %% seed_from_rank_zero | Rank 0 draws a seed and hands it to all: then all draw alike.
+# %% seed_from_rank_zero | Rank 0 draws a seed and broadcasts it, so all ranks draw the same numbers.
 import torch
 import torch.distributed as dist
 
@@ -134,7 +134,7 @@ def main(rank, world_size):
     return torch.rand(3), torch.randn(2), torch.randperm(6), torch.randint(0, 100, (4,))
 
 
-# %% set_seed | The set_seed of every project, with its lines on cudnn.
+# %% set_seed | The usual set_seed of a project, with its lines on cudnn.
 import os
 import random
 
@@ -157,7 +157,7 @@ def main(rank, world_size):
     return torch.rand(1), random.random(), np.random.rand()
 
 
-# %% torch_unseeded | Ranks that set no seed draw different numbers from torch.
+# %% torch_unseeded | Ranks without a seed draw different numbers from torch.
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-# %% containers | Lists, tuples, dictionaries, sets, ranges, bytes, one within another.
+# %% containers | Nested lists, tuples, dictionaries, sets, ranges and bytes.
 def main(rank, world_size):
     return {
         "list": [1, [2, (3, {"x": ()})]],
@@ -43,7 +43,7 @@ def main(rank, world_size):
     return [inf, -inf, nan, complex(nan, inf)], torch.tensor([inf, nan, -inf])
 
 
-# %% inside_itself | main returns a list that holds itself.
+# %% inside_itself | main returns a list that contains itself.
 DIFFERS = {
     "untraced": ("CannotReturn", "a value without an end cannot be sent; the error says so"),
     "launch": ("CannotReturn", "a value without an end cannot be sent; the error says so"),
@@ -99,7 +99,7 @@ def main(rank, world_size):
     return torch.nn.Linear(1, 1)
 
 
-# %% named_tuple | A namedtuple comes back with its names.
+# %% named_tuple | A namedtuple is returned with its names.
 from typing import NamedTuple
 
 
@@ -117,7 +117,7 @@ def main(rank, world_size):
     pass
 
 
-# %% numbers | Numbers of all kinds come back as they were.
+# %% numbers | Numbers of all kinds are returned unchanged.
 def main(rank, world_size):
     return [0, -1, 2**62, 2**70, -(2**200), 1.5, 1e-300, -0.0, True, None, 3 + 4j]
 
@@ -139,7 +139,7 @@ def main(rank, world_size):
     )
 
 
-# %% own_object | main returns an object of a class of its own.
+# %% own_object | main returns an object of a custom class.
 DIFFERS = {
     "untraced": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
     "launch": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
@@ -194,7 +194,7 @@ def main(rank, world_size):
     return each, torch.empty(0, 3), torch.tensor(7), x.t(), x[::2, 1:], x.expand(2, 3, 4)
 
 
-# %% views_of_received | A view of a buffer that was received.
+# %% views_of_received | A view of a received buffer.
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-# %% call | A remote call and its answer; all leave by shutdown.
+# %% call | A remote call and its answer; all ranks leave by shutdown.
 import os
 
 import torch
@@ -61,7 +61,7 @@ def main(rank, world_size):
     return answers
 
 
-# %% remote_error | An error in a remote call comes back to the caller.
+# %% remote_error | An error in a remote call is raised in the caller.
 import os
 
 import torch.distributed.rpc as rpc

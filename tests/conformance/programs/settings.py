@@ -8,7 +8,7 @@ def main(rank, world_size):
     return torch.zeros(2).device.type
 
 
-# %% drawn_but_not_seeded | Numbers drawn at the top without a seed: each rank has its own.
+# %% drawn_but_not_seeded | Numbers drawn at the top without a seed: ranks have different numbers.
 import random
 
 import numpy as np
@@ -39,7 +39,7 @@ def main(rank, world_size):
     return logging.root.level, len(logging.root.handlers), logging.getLogger("quiet").level
 
 
-# %% module_attribute | Attributes set on a module of one's own, by name, by its own function, and in place.
+# %% module_attribute | Attributes set on a learner's module: by name, by the module's function, and in place.
 import os
 import sys
 
@@ -92,7 +92,7 @@ def main(rank, world_size):
     return F.relu(x), string.SCALE, torch.nn.Tanh()(x), Identity()(x), torch.nn.scale
 
 
-# %% patched_function | A function of torch replaced, a method added to one of its classes.
+# %% patched_function | A function of torch is replaced, and a method is added to one of its classes.
 import functools
 
 import torch
@@ -141,7 +141,7 @@ def main(rank, world_size):
         return "an error"
 
 
-# %% seeds | The module level seeds all generators and draws: every rank continues from there.
+# %% seeds | The module level seeds all generators and draws: every rank continues from this state.
 import random
 
 import numpy as np
@@ -162,7 +162,7 @@ def main(rank, world_size):
     return torch.rand(2), random.random(), float(np.random.rand()), torch.initial_seed()
 
 
-# %% seeds_of_ranks | Only the function seeds: before it does, each rank has numbers of its own.
+# %% seeds_of_ranks | Only the function seeds: before that, each rank draws different numbers.
 import random
 
 import torch
@@ -177,7 +177,7 @@ def main(rank, world_size):
     return len(set(drawn)), random.random(), torch.rand(1)
 
 
-# %% set_up_by_own_module | A module of one's own whose functions seed all generators and set up warnings and logging.
+# %% set_up_by_own_module | A learner's module seeds all generators and sets up warnings and logging.
 import os
 import sys
 

@@ -34,7 +34,7 @@ def main(rank, world_size):
         return "stopped after a second"
 
 
-# %% alarm_in_collective | An alarm that nobody handles ends the rank while it waits in a receive.
+# %% alarm_in_collective | An alarm without a handler kills the rank while it waits in a receive.
 import signal
 
 import torch
@@ -52,7 +52,7 @@ def main(rank, world_size):
     dist.recv(torch.zeros(1), src=1)
 
 
-# %% broken_pipe | A write into a pipe without a reader is an error, not the end of the process.
+# %% broken_pipe | A write into a pipe without a reader raises an error instead of killing the process.
 import os
 
 FAILS = "BrokenPipeError"
@@ -64,7 +64,7 @@ def main(rank, world_size):
     os.write(writer, b"x")
 
 
-# %% default_handlers | The handlers that a new process has.
+# %% default_handlers | The signal handlers of a new process.
 import signal
 
 
@@ -73,7 +73,7 @@ def main(rank, world_size):
     return {n: signal.getsignal(getattr(signal, n)) is signal.SIG_DFL for n in names}
 
 
-# %% exit_handlers | atexit handlers run when a worker of torchrun ends well.
+# %% exit_handlers | atexit handlers run when a worker of torchrun succeeds.
 import atexit
 
 LIKE = "torchrun"
@@ -152,7 +152,7 @@ def main(rank, world_size):
     sys.exit()
 
 
-# %% interval_timer | setitimer beats while main works; its handler counts.
+# %% interval_timer | setitimer fires repeatedly while main works; its handler counts.
 import signal
 import time
 
@@ -192,7 +192,7 @@ def main(rank, world_size):
     dist.recv(torch.zeros(1), src=0)
 
 
-# %% os_exit | os._exit(4) on rank 0: its process is gone at once.
+# %% os_exit | os._exit(4) on rank 0: its process exits at once.
 import os
 
 import torch.distributed as dist
@@ -220,7 +220,7 @@ def main(rank, world_size):
     time.sleep(20)
 
 
-# %% terminate_self | A rank ends itself with SIGTERM.
+# %% terminate_self | A rank kills itself with SIGTERM.
 import os
 import signal
 import time
@@ -234,7 +234,7 @@ def main(rank, world_size):
     time.sleep(20)
 
 
-# %% usr1 | A handler for SIGUSR1, which the rank sends itself.
+# %% usr1 | A handler for SIGUSR1, which the rank sends to itself.
 import os
 import signal
 
@@ -246,7 +246,7 @@ def main(rank, world_size):
     return got
 
 
-# %% usr1_to_peer | A rank sends SIGUSR1 to the other, whose pid it knows.
+# %% usr1_to_peer | A rank sends SIGUSR1 to the other rank, whose pid it knows.
 import os
 import signal
 import time

@@ -1,4 +1,4 @@
-# %% compare_set | compare_set writes only where the value is as expected: one rank wins.
+# %% compare_set | compare_set only writes if the value is as expected: one rank wins.
 import torch.distributed as dist
 
 WORLD_SIZE = 3
@@ -13,7 +13,7 @@ def main(rank, world_size):
     return len(set(leaders))
 
 
-# %% default_store | Ranks leave notes for each other in the group's own store.
+# %% default_store | Ranks leave notes for each other in the default group's store.
 from torch.distributed.distributed_c10d import _get_default_store
 
 WORLD_SIZE = 3
@@ -26,7 +26,7 @@ def main(rank, world_size):
     return store.get(f"note {left}").decode()
 
 
-# %% default_store_times_out | A key of the group's own store that nobody sets: the error is a DistStoreError, after the timeout.
+# %% default_store_times_out | A key of the default store is never set: a DistStoreError after the timeout.
 import time
 from datetime import timedelta
 
@@ -50,7 +50,7 @@ def main(rank, world_size):
     return ends
 
 
-# %% file_store | A FileStore on a path that all ranks know.
+# %% file_store | A FileStore on a path known to all ranks.
 import os
 import tempfile
 
@@ -69,7 +69,7 @@ def main(rank, world_size):
     return got
 
 
-# %% file_store_times_out | A key of a FileStore that nobody sets: the error is a RuntimeError, not a DistStoreError.
+# %% file_store_times_out | A key of a FileStore is never set: a RuntimeError, not a DistStoreError.
 import os
 import tempfile
 from datetime import timedelta
@@ -87,7 +87,7 @@ def main(rank, world_size):
         return store.get("nobody sets this")
 
 
-# %% get_times_out | A key that nobody sets: get ends with an error after its timeout.
+# %% get_times_out | A key is never set: get raises an error after its timeout.
 from datetime import timedelta
 
 import torch.distributed as dist
@@ -102,7 +102,7 @@ def main(rank, world_size):
     return store.get("nobody sets this")
 
 
-# %% hash_store | A HashStore is one process's own.
+# %% hash_store | A HashStore belongs to a single process.
 import torch.distributed as dist
 
 
@@ -114,7 +114,7 @@ def main(rank, world_size):
     return store.get("a"), store.add("count", 0), store.num_keys(), store.delete_key("a")
 
 
-# %% host_has_left | A key is awaited of rank 0, which has returned; in new processes the store ends with it.
+# %% host_has_left | A key is awaited from rank 0, which has returned; in new processes its store ends.
 import torch.distributed as dist
 
 FAILS = "DistNetworkError"
@@ -131,7 +131,7 @@ def main(rank, world_size):
     return "done"
 
 
-# %% init_with_store | Join the group with a store of one's own.
+# %% init_with_store | Join the group with an explicit store.
 import os
 import tempfile
 
@@ -154,7 +154,7 @@ def main(rank, world_size):
     return x
 
 
-# %% missing_key | Every rank waits for a key of the group's own store, and none sets it.
+# %% missing_key | Every rank waits for a key of the default group's store, but no rank sets it.
 import torch.distributed as dist
 
 FAILS = "hang"
@@ -164,7 +164,7 @@ def main(rank, world_size):
     return dist.distributed_c10d._get_default_store().get("go")
 
 
-# %% own_server_has_left | Rank 0 ends a TCPStore of its own while rank 1 waits for a key of it: the kind of error is caught.
+# %% own_server_has_left | Rank 0 closes its TCPStore while rank 1 waits for a key: rank 1 catches the error.
 from datetime import timedelta
 
 import torch.distributed as dist
@@ -187,7 +187,7 @@ def main(rank, world_size):
         return type(error).__name__
 
 
-# %% prefix_store | PrefixStore keeps two users of one store apart.
+# %% prefix_store | PrefixStore separates two users of one store.
 import torch.distributed as dist
 
 
@@ -199,7 +199,7 @@ def main(rank, world_size):
     return one.get("key"), two.get("key"), base.check(["one/key", "two/key", "key"])
 
 
-# %% tcp_store | Rank 0 keeps a TCPStore; the others read what it wrote and count.
+# %% tcp_store | Rank 0 serves a TCPStore; the others read its values and count.
 import torch.distributed as dist
 
 WORLD_SIZE = 3

@@ -15,7 +15,7 @@ def main(rank, world_size):
     return said
 
 
-# %% check_fails | check=True raises where the child fails.
+# %% check_fails | check=True raises if the child fails.
 import subprocess
 
 FAILS = "CalledProcessError"
@@ -25,7 +25,7 @@ def main(rank, world_size):
     subprocess.run(["sh", "-c", f"exit {rank}"], check=True)
 
 
-# %% communicate | Popen.communicate hands text to a child and takes its answer.
+# %% communicate | Popen.communicate sends text to a child and reads its answer.
 import subprocess
 
 
@@ -45,7 +45,7 @@ def main(rank, world_size):
     return done.returncode, done.stderr
 
 
-# %% in_thread | A thread runs a child process and captures what it says.
+# %% in_thread | A thread runs a child process and captures its output.
 import subprocess
 import threading
 
@@ -67,7 +67,7 @@ def main(rank, world_size):
     return said
 
 
-# %% no_such_program | A program that is not there.
+# %% no_such_program | A missing program.
 import subprocess
 
 FAILS = "FileNotFoundError"
@@ -87,7 +87,7 @@ def main(rank, world_size):
     return os.system("exit 3") >> 8, said
 
 
-# %% prints_itself | What a child prints by itself is part of the rank's output.
+# %% prints_itself | A child's prints are part of the rank's output.
 import subprocess
 
 
@@ -97,7 +97,7 @@ def main(rank, world_size):
     print("after", flush=True)
 
 
-# %% python_child | A child that is Python imports torch and sees this rank's environment.
+# %% python_child | A Python child imports torch and has this rank's environment.
 import subprocess
 import sys
 

@@ -56,7 +56,7 @@ def main(rank, world_size):
     return torch.allclose(loss.full_tensor(), expected), list(cut.grad.to_local().shape)
 
 
-# %% mlp | Columns, then rows: a two-layer network cut over ranks gives what the whole one gives.
+# %% mlp | Columns, then rows: a two-layer network cut over ranks has the whole network's results.
 import copy
 
 import torch
@@ -78,7 +78,7 @@ def main(rank, world_size):
     return torch.allclose(model(x), whole(x), atol=1e-5), list(model[0].weight.to_local().shape)
 
 
-# %% no_such_layer | A plan that names a layer which is not there: torch warns and continues.
+# %% no_such_layer | A plan names a missing layer: torch warns and continues.
 import warnings
 
 import torch
@@ -95,7 +95,7 @@ def main(rank, world_size):
     return len(caught) > 0, type(model[0].weight).__name__
 
 
-# %% sequence | Sequence parallel: a LayerNorm works on a part of the sequence.
+# %% sequence | Sequence parallelism: a LayerNorm computes a part of the sequence.
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard

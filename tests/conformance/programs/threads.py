@@ -1,4 +1,4 @@
-# %% collectives_in_pool | Each thread has a group of its own and calls collectives in it.
+# %% collectives_in_pool | Each thread has a separate group and calls collectives on it.
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -37,7 +37,7 @@ def main(rank, world_size):
     return got
 
 
-# %% counting | How many threads of Python there are: main's own and the one that main started.
+# %% counting | The number of Python's threads: the main thread and the thread that it started.
 import threading
 
 
@@ -66,7 +66,7 @@ def main(rank, world_size):
     return "main is done"
 
 
-# %% deadlock_beside_daemon | A true deadlock while a daemon thread of each rank beats every fifth of a second.
+# %% deadlock_beside_daemon | A true deadlock while a daemon thread of each rank wakes five times a second.
 import threading
 import time
 
@@ -87,7 +87,7 @@ def main(rank, world_size):
     dist.recv(x, src=1 - rank)
 
 
-# %% error_in_pool | An error in a pool's thread is raised where its result is asked for.
+# %% error_in_pool | An error in a pool's thread is raised when its result is requested.
 from concurrent.futures import ThreadPoolExecutor
 
 FAILS = "ZeroDivisionError"
@@ -98,7 +98,7 @@ def main(rank, world_size):
         return pool.submit(lambda: 1 // rank).result() if rank == 0 else 0
 
 
-# %% error_in_thread | An error in a thread is printed there and does not end the rank.
+# %% error_in_thread | An error in a thread is printed and does not end the rank.
 import threading
 
 
@@ -125,7 +125,7 @@ def main(rank, world_size):
     return came
 
 
-# %% future_nobody_sets | A rank awaits a future that nothing in the program sets; the other waits for that rank.
+# %% future_nobody_sets | A rank awaits a future that is never set; the other waits for that rank.
 import asyncio
 
 import torch
@@ -164,7 +164,7 @@ def main(rank, world_size):
     return model.module.weight.grad
 
 
-# %% late_sender | A rank sleeps for two seconds before it sends; the other one waits.
+# %% late_sender | A rank sleeps for two seconds before sending; the other one waits.
 import time
 
 import torch
@@ -179,7 +179,7 @@ def main(rank, world_size):
     return x
 
 
-# %% local_data | threading.local keeps each thread's own value.
+# %% local_data | threading.local keeps a separate value for each thread.
 import threading
 
 
@@ -213,7 +213,7 @@ def main(rank, world_size):
     dist.barrier()
 
 
-# %% names | The names of the threads that Python knows.
+# %% names | The names of Python's threads.
 import threading
 
 
@@ -236,7 +236,7 @@ def main(rank, world_size):
     return x
 
 
-# %% producer | A producer thread fills a queue, main sends what it takes out.
+# %% producer | A producer thread fills a queue, and main sends its items.
 import queue
 import threading
 

@@ -115,7 +115,7 @@ def main(rank, world_size):
     return [round(x, 4) for x in u[1:-1].tolist()]
 
 
-# %% parameter_server | A parameter server: workers ask and push, rank 0 answers in the order in which they come.
+# %% parameter_server | A parameter server: workers ask and push, and rank 0 answers in order of arrival.
 import torch
 import torch.distributed as dist
 
@@ -138,7 +138,7 @@ def main(rank, world_size):
     return None
 
 
-# %% resume | Training is stopped, kept in a file and gone on with: the end is the same.
+# %% resume | Training is stopped, saved and resumed, with the same result.
 import os
 
 import torch
@@ -235,7 +235,7 @@ def main(rank, world_size):
     return torch.allclose(train(x[mine], y[mine], mean), train(x, y, lambda grad: None), atol=1e-6)
 
 
-# %% timing | A measurement as everybody writes it: warm up, barrier, clock, median.
+# %% timing | A usual measurement: warm up, barrier, clock, median.
 import statistics
 import time
 
@@ -254,7 +254,7 @@ def main(rank, world_size):
     return len(laps), 0 < statistics.median(laps) < 5
 
 
-# %% work_queue | Rank 0 hands out tasks to any rank that is free and collects the answers.
+# %% work_queue | Rank 0 sends tasks to any free rank and collects the answers.
 import torch
 import torch.distributed as dist
 

@@ -23,7 +23,7 @@ def main(rank, world_size):
     return x
 
 
-# %% buffer_changed_early | The buffer of an isend is changed after its wait only: the right order.
+# %% buffer_changed_early | The buffer of an isend is only changed after its wait, which is right.
 import torch
 import torch.distributed as dist
 
@@ -39,7 +39,7 @@ def main(rank, world_size):
     return x.sum()
 
 
-# %% forgotten_wait | A receive whose wait is forgotten: its request is dropped at once, and the ranks hang.
+# %% forgotten_wait | A receive without a wait: its Work is dropped at once, and the ranks hang.
 import torch
 import torch.distributed as dist
 
@@ -68,7 +68,7 @@ def main(rank, world_size):
     dist.gather(x, [torch.zeros(1) for _ in range(world_size)], dst=0)
 
 
-# %% groups_in_other_order | Two groups are used in different orders.
+# %% groups_in_other_order | Ranks use two groups in different orders.
 import torch
 import torch.distributed as dist
 
@@ -83,7 +83,7 @@ def main(rank, world_size):
     dist.all_reduce(x, group=second)
 
 
-# %% if_rank_zero_barrier | A barrier inside `if rank == 0`, and a receive for the other one.
+# %% if_rank_zero_barrier | A barrier inside `if rank == 0`, while the other rank receives.
 import torch
 import torch.distributed as dist
 
@@ -99,7 +99,7 @@ def main(rank, world_size):
         dist.barrier()
 
 
-# %% init_twice | init_process_group where the group has been joined already.
+# %% init_twice | init_process_group although the group has already been joined.
 import torch.distributed as dist
 
 FAILS = "ValueError"
@@ -119,7 +119,7 @@ def main(rank, world_size):
     dist.all_reduce([1.0, 2.0])
 
 
-# %% list_too_long | all_gather_object into a list that is too long: places stay empty or it fails.
+# %% list_too_long | all_gather_object into a list that is too long: elements stay empty, or it fails.
 import torch.distributed as dist
 
 
@@ -132,7 +132,7 @@ def main(rank, world_size):
     return box
 
 
-# %% nccl | NCCL where there is no GPU, or none that is asked for.
+# %% nccl | NCCL without a GPU, or without the requested one.
 import torch.distributed as dist
 
 INIT = False
@@ -154,7 +154,7 @@ def main(rank, world_size):
     dist.broadcast(torch.ones(1), src=-1)
 
 
-# %% new_group_by_members | new_group called by its members only: it waits for the others.
+# %% new_group_by_members | new_group is only called by its members: it waits for the others.
 import torch.distributed as dist
 
 FAILS = "hang"
@@ -170,7 +170,7 @@ def main(rank, world_size):
         threading.Event().wait()
 
 
-# %% no_send | Rank 1 receives what rank 0 never sends; rank 0 is done.
+# %% no_send | Rank 1 receives a message that rank 0 never sends; rank 0 has returned.
 import torch
 import torch.distributed as dist
 
@@ -188,7 +188,7 @@ def main(rank, world_size):
     return "done"
 
 
-# %% not_contiguous | A view that is not contiguous, sent point to point.
+# %% not_contiguous | A non-contiguous view, sent point to point.
 import torch
 import torch.distributed as dist
 
@@ -203,7 +203,7 @@ def main(rank, world_size):
         dist.recv(x, src=0)
 
 
-# %% not_initialised | A collective before there is a group.
+# %% not_initialised | A collective before the group exists.
 import torch
 import torch.distributed as dist
 
@@ -215,7 +215,7 @@ def main(rank, world_size):
     dist.all_reduce(torch.ones(1))
 
 
-# %% odd_split | reduce_scatter of a tensor whose length does not divide.
+# %% odd_split | reduce_scatter of a tensor whose length is not divisible.
 import torch
 import torch.distributed as dist
 
@@ -226,7 +226,7 @@ def main(rank, world_size):
     dist.reduce_scatter_tensor(torch.zeros(1), torch.ones(3))
 
 
-# %% one_skips_reduce | Rank 0 skips a collective and is done: the other is left alone.
+# %% one_skips_reduce | Rank 0 skips a collective and returns: the other rank waits forever.
 import torch
 import torch.distributed as dist
 
@@ -261,7 +261,7 @@ def main(rank, world_size):
     dist.barrier()
 
 
-# %% other_dtype | Ranks give dtypes of unequal width: bytes of one are read as the other, without a word.
+# %% other_dtype | Ranks pass dtypes of different widths: bytes are misread without an error.
 import torch
 import torch.distributed as dist
 
@@ -272,7 +272,7 @@ def main(rank, world_size):
     return x
 
 
-# %% rank_missing | init_process_group with a rank that is out of range: it waits for those before it.
+# %% rank_missing | init_process_group with a rank that is out of range: it waits for the lower ranks.
 import torch.distributed as dist
 
 INIT = False
@@ -283,7 +283,7 @@ def main(rank, world_size):
     dist.init_process_group("gloo", rank=rank + world_size, world_size=world_size)
 
 
-# %% rank_too_large | A destination that no rank has: gloo waits for it.
+# %% rank_too_large | A destination that does not exist: gloo waits for it.
 import torch
 import torch.distributed as dist
 
@@ -308,7 +308,7 @@ def main(rank, world_size):
     dist.send(torch.ones(1), dst=world_size)
 
 
-# %% recv_first | Each rank receives before it sends: none of them continues.
+# %% recv_first | Each rank receives before sending: none of them continues.
 import torch
 import torch.distributed as dist
 
@@ -323,7 +323,7 @@ def main(rank, world_size):
     return x
 
 
-# %% ring_of_receives | A ring in which everybody receives first.
+# %% ring_of_receives | A ring in which every rank receives first.
 import torch
 import torch.distributed as dist
 
@@ -351,7 +351,7 @@ def main(rank, world_size):
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=0, world_size=world_size)
 
 
-# %% scatter_without_list | scatter from a rank that gives no list.
+# %% scatter_without_list | scatter from a rank that passes no list.
 import torch
 import torch.distributed as dist
 
@@ -362,7 +362,7 @@ def main(rank, world_size):
     dist.scatter(torch.zeros(1), src=0)
 
 
-# %% send_first | Each rank sends before it receives: gloo keeps nothing for later.
+# %% send_first | Each rank sends before receiving: gloo does not buffer messages.
 import torch
 import torch.distributed as dist
 
@@ -413,7 +413,7 @@ def main(rank, world_size):
     dist.init_process_group("glow", rank=rank, world_size=world_size)
 
 
-# %% wait_for_oneself | A loop that waits for a flag which nobody sets.
+# %% wait_for_oneself | A loop that waits for a flag that is never set.
 FAILS = "hang"
 
 
@@ -423,7 +423,7 @@ def main(rank, world_size):
         pass
 
 
-# %% waits_for_more_ranks | A world_size larger than the ranks that there are.
+# %% waits_for_more_ranks | A world_size larger than the number of ranks.
 import torch.distributed as dist
 
 INIT = False

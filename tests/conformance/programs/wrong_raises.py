@@ -42,7 +42,7 @@ def main(rank, world_size):
     raise Stop("enough")
 
 
-# %% caught_and_returned | Each rank catches its own error and returns its text.
+# %% caught_and_returned | Each rank catches its error and returns the text.
 def main(rank, world_size):
     try:
         return [10][rank] // rank
@@ -75,7 +75,7 @@ def main(rank, world_size):
     raise DataError(3, "no label")
 
 
-# %% during_handling | An error while another one is handled.
+# %% during_handling | An error while handling another one.
 FAILS = "AttributeError"
 
 
@@ -94,7 +94,7 @@ def main(rank, world_size):
     raise ExceptionGroup("two things", [ValueError("one"), KeyError("two")])
 
 
-# %% import_time | An error at module level, before any rank has anything to do.
+# %% import_time | An error at module level, before any rank begins.
 FAILS = "ZeroDivisionError"
 
 RATE = 1 / 0
@@ -140,7 +140,7 @@ def main(rank, world_size):
     return future.then(look).wait()
 
 
-# %% in_finally | finally runs on the rank that fails, and can be seen.
+# %% in_finally | finally runs on the failing rank, with visible output.
 FAILS = "IndexError"
 
 
@@ -151,7 +151,7 @@ def main(rank, world_size):
         print("cleaned up")
 
 
-# %% key_error | A key that is not there.
+# %% key_error | A missing key.
 FAILS = "KeyError"
 
 
@@ -159,7 +159,7 @@ def main(rank, world_size):
     return {"loss": 1.0}["accuracy"]
 
 
-# %% local_unbound | A local name before it has a value.
+# %% local_unbound | A local name without a value.
 FAILS = "UnboundLocalError"
 
 
@@ -195,7 +195,7 @@ def main(rank, world_size):
     raise RuntimeError("first line\nsecond line\n\nlast line")
 
 
-# %% name_error | A name that nobody defined.
+# %% name_error | An undefined name.
 FAILS = "NameError"
 
 
@@ -214,7 +214,7 @@ def main(rank, world_size):
     raise error
 
 
-# %% odd_text | An error whose text cannot be made.
+# %% odd_text | An error whose text cannot be created.
 FAILS = "Odd"
 
 
@@ -241,7 +241,7 @@ def main(rank, world_size):
     dist.all_reduce(torch.ones(1))
 
 
-# %% os_error | A file that is not there, with its number and its name.
+# %% os_error | A missing file, with the error's number and the file's name.
 FAILS = "FileNotFoundError"
 
 
@@ -250,7 +250,7 @@ def main(rank, world_size):
         return file.read()
 
 
-# %% shape_of_matmul | Matrices that do not fit.
+# %% shape_of_matmul | Matrices of mismatched shapes.
 import torch
 
 FAILS = "RuntimeError"
@@ -268,7 +268,7 @@ def main(rank, world_size):
     return next(iter([]))
 
 
-# %% two_causes | Two ranks fail for causes of their own: the first one in time counts.
+# %% two_causes | Two ranks fail for independent reasons: the earlier failure counts.
 import time
 
 FAILS = "KeyError"

@@ -1,4 +1,4 @@
-# %% adam_steps | ZeroRedundancyOptimizer does what Adam on every rank does.
+# %% adam_steps | ZeroRedundancyOptimizer has the same results as Adam on every rank.
 import torch
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -42,7 +42,7 @@ def main(rank, world_size):
         return "only rank 0 has it"
 
 
-# %% frozen_parameters | A frozen parameter next to trained ones, in groups with rates of their own.
+# %% frozen_parameters | A frozen parameter next to trained ones, in groups with different learning rates.
 import torch
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -92,7 +92,7 @@ def main(rank, world_size):
     return len(optimizer.state_dict())
 
 
-# %% state_sizes | Each rank keeps the optimizer's state of its own parameters only.
+# %% state_sizes | Each rank only keeps the optimizer state of its part of the parameters.
 import torch
 from torch.distributed.optim import ZeroRedundancyOptimizer
 

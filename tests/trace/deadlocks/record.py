@@ -1,8 +1,8 @@
-"""Records what was known of real stuck worlds at the moment of their diagnosis, a JSON file each.
+"""Record the known state of real stuck worlds at the moment of their diagnosis, one JSON file each.
 
-`PYTHONPATH=. python -m tests.trace.deadlocks.record [NAME ...]` runs programs, from here or from
+`PYTHONPATH=. python -m tests.trace.deadlocks.record [NAME ...]` runs programs from this file or from
 `tests/ranks/stuck_programs.py`, and writes their files. Without names, it writes all existing files again.
-`tests/trace/test_diagnosis.py` explains the stored worlds, in milliseconds, without a rank.
+`tests/trace/test_diagnosis.py` diagnoses the stored worlds, in milliseconds, without a rank.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Program = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Stored:
-    """A stuck world: what was known of each rank, and all that they had recorded."""
+    """A stuck world: the known state of each rank, and all their records."""
 
     states: tuple[RankState, ...]
     trace: Trace
@@ -82,7 +82,7 @@ PROGRAMS |= {
 
 
 def record(program: Program, world_size: int, init: bool) -> Stored:
-    """Run a program that gets stuck; keep what the watcher has handed to `diagnose`."""
+    """Run a program that gets stuck, and return the arguments that the detector passed to `diagnose`."""
     found: list[Stored] = []
 
     def keep(states: Sequence[RankState], trace: Trace) -> Diagnosis:
@@ -99,18 +99,18 @@ def record(program: Program, world_size: int, init: bool) -> Stored:
 
 
 FOLDERS = re.compile(r"""(?<![\w.:/])(?:file://)?/(?:[^/\s'"(),]+/)*(?=[^/\s])""")
-"""The folders of an absolute path, at the start of a text or within it."""
+"""The folders of an absolute path, at the start of a text or inside it."""
 
 
 def plain_world(world: Stored) -> Stored:
-    """Remove facts of one machine and one moment: folders from all texts, and the start of the clock."""
+    """Remove facts that depend on machine and time: folders in all texts, and the start of the clock."""
     facts = _without_folders(msgspec.to_builtins(_from_zero(world)))
     return msgspec.convert(facts, Stored)
 
 
 def _without_folders(facts: object) -> object:
     if isinstance(facts, str):
-        # A path that is the whole text may contain spaces.
+        # If a path is the whole text, it may contain spaces.
         return Path(facts).name if facts.startswith("/") else FOLDERS.sub("", facts)
     if isinstance(facts, dict):
         return {name: _without_folders(fact) for name, fact in facts.items()}
