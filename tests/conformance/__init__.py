@@ -14,9 +14,10 @@ fails.
 | `SETS = True`         | it sets what stays in a process: each way has a kernel of its own       |
 | `DIFFERS = {...}`     | way -> (how it ends there, why that must differ, in words)              |
 
-The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and
-"ranks" (the file as a `%%ranks` cell whose last line calls main).
+The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch",
+"ranks" (the file as a `%%ranks` cell whose last line calls main) and "script" (under `course run`).
 
     programs/*.py -> entry -> plain  (script + in_rank) -> Outcome -+
                              -> kernel (cells + in_kernel) -> Outcome -+-> outcome.difference
+                             -> course run (as_script + in_rank) -> Outcome -+
 """
