@@ -29,6 +29,21 @@ class Command(click.Command):
         self.title = title
 
 
+class CommandWithCode(Command):
+    """A command whose exit codes mean something. usage_code: the one for a wrong option or argument."""
+
+    def __init__(self, *args: Any, usage_code: int, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.usage_code = usage_code
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **settings)
+        except click.UsageError as error:
+            vars(error)["exit_code"] = self.usage_code
+            raise
+
+
 class CommandGroup(click.Group):
     """A command of `course` with commands of its own. title: the part of the help text that lists it."""
 

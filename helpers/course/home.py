@@ -52,6 +52,8 @@ _PARTS = {
 _DOCS = (
     ("How ranks work", "engine.md"),
     ("Several machines", "hosts.md"),
+    ("DDP in twelve lines", "ddp-in-twelve-lines.md"),
+    ("Symptoms of your own job", "symptoms.md"),
     ("Speed and memory, measured", "results.md"),
 )
 CHOOSE_PATH = "`course progress --path NAME` chooses another."

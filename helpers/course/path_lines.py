@@ -81,6 +81,10 @@ def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
         else "read all of it but what is marked further"
     )
     following = path.after(stop.notebook)
-    end = f"Continue in notebook {following.notebook[:2]}." if following else "There the path ends."
+    end = f"Continue in notebook {following.notebook[:2]}." if following else _ending(path)
     known = f"The path presupposes {path.presupposes}. " if stop is path.stops[0] else ""
     return f"On the path *{path.title}*, {read}. {known}{end}"
+
+
+def _ending(path: LearningPath) -> str:
+    return f"There the path ends. {path.sequel}".rstrip()

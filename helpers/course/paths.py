@@ -57,7 +57,7 @@ class PathPicture:
 class LearningPath:
     """A path. name: for the command line. goal, end: one sentence each. presupposes: what learners must
     know before, and the notebooks that explain it. minutes: reading and core exercises. picture: what
-    is shown at the end."""
+    is shown at the end. sequel: a sentence about a page to read afterwards."""
 
     name: str
     title: str
@@ -67,6 +67,7 @@ class LearningPath:
     minutes: int
     stops: tuple[Stop, ...]
     picture: PathPicture | None = None
+    sequel: str = ""
 
     def after(self, notebook: str) -> Stop | None:
         """Return the stop after a notebook, or None if it is the last one or is not on the path."""
@@ -100,13 +101,14 @@ def _path(
     minutes: int,
     stops: Sequence[Mapping[str, Any]] = (),
     picture: Mapping[str, str] | None = None,
+    sequel: str = "",
 ) -> LearningPath:
     listed = stops or [{"notebook": each} for each in notebooks()]
     found = (
         Stop(match_notebook(each["notebook"]), tuple(each.get("parts", ()))) for each in listed
     )
     shown = PathPicture(match_notebook(picture["notebook"]), picture["cell"]) if picture else None
-    return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found), shown)
+    return LearningPath(name, title, goal, end, presupposes, minutes, tuple(found), shown, sequel)
 
 
 def is_reference(notebook: str) -> bool:

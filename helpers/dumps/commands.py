@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -10,21 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from helpers.course.command_parts import TO_LEARN, Command
+from helpers.course.command_parts import TO_LEARN, CommandWithCode, as_json_option
 
 if TYPE_CHECKING:
     from helpers.dumps.explain import Explanation
     from helpers.trace.events import Event, Wait
 
 
-@click.command(cls=Command, title=TO_LEARN)
+_NOT_READ = 1
+"""The exit code if there is no folder: 2 would mean a hang."""
+
+
+@click.command(cls=CommandWithCode, usage_code=_NOT_READ, title=TO_LEARN)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page with the lanes of all ranks to this file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json_option
 def explain(folder: Path, report: Path | None, as_json: bool) -> None:
     """Explain a hang from the flight-recorder dumps in FOLDER.
 
@@ -33,6 +36,7 @@ def explain(folder: Path, report: Path | None, as_json: bool) -> None:
 
     Exit code: 0 if nothing is suspicious, 2 if a hang was explained, 1 if dumps could not be read.
     """
+    from helpers.course.as_json import write
     from helpers.dumps.explain import explain_folder
 
     explanation = explain_folder(folder)
@@ -40,7 +44,10 @@ def explain(folder: Path, report: Path | None, as_json: bool) -> None:
         from helpers.dumps.report import report_page
 
         _write_file(report, report_page(explanation, folder.resolve().name))
-    click.echo(json.dumps(explanation_json(explanation), indent=2) if as_json else explanation.text)
+    if as_json:
+        write(explanation_json(explanation))
+    else:
+        click.echo(explanation.text)
     raise SystemExit(explanation.exit_code)
 
 
@@ -48,7 +55,6 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as plain data, for CI."""
     diagnosis, merged = explanation.diagnosis, explanation.merged
     return {
-        "schema": 1,
         "exit_code": explanation.exit_code,
         "world_size": merged.trace.world_size,
         "dumps": sorted(merged.dumps),

@@ -36,6 +36,8 @@ _FILES = (
     "docs/torch.md",
     "docs/hosts.md",
     "docs/your-own-job.md",
+    "docs/ddp-in-twelve-lines.md",
+    "docs/symptoms.md",
     "docs/deadlock.webp",
     "Makefile",
     "constraints.txt",

@@ -11,6 +11,7 @@ Before:
 In a rank:
     in_rank        a script as `__main__`, as torchrun's worker runs it
     own_spawn      a script's mp.spawn, whose processes are the ranks
+    own_processes  a script's own processes, if it starts them as ranks
     own_helpers    a script's module called `helpers`
     step_watch     what the rank does in the first steps (`--check-steps`)
     step_records   the records of these steps

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from helpers.course.command_parts import TO_LEARN, Command, CommandError, as_json_option
+from helpers.course.command_parts import TO_LEARN, CommandError, CommandWithCode, as_json_option
 from helpers.views.plain import plural
 
 if TYPE_CHECKING:
@@ -23,17 +23,6 @@ _NOT_STARTED = 4
 """The exit code if nothing was run: 2 would mean a deadlock."""
 
 
-class _RunCommand(Command):
-    """A command whose wrong options have an exit code of their own."""
-
-    def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        try:
-            return super().make_context(*args, **settings)
-        except click.UsageError as error:
-            vars(error)["exit_code"] = _NOT_STARTED
-            raise
-
-
 class _NotStarted(CommandError):
     """The script could not be started."""
 
@@ -41,7 +30,8 @@ class _NotStarted(CommandError):
 
 
 @click.command(
-    cls=_RunCommand,
+    cls=CommandWithCode,
+    usage_code=_NOT_STARTED,
     title=TO_LEARN,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )

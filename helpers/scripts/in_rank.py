@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.ranks.new_process import join_threads, run_exit_handlers
-from helpers.scripts import own_helpers, own_spawn
+from helpers.scripts import own_helpers, own_processes, own_spawn
 from helpers.scripts.step_records import StopAfterSteps
 from helpers.trace.frames import is_course_code
 
@@ -61,11 +61,14 @@ def run_as_main(
     sys.path.insert(0, str(folder))
     own_helpers.install(folder)
     own_spawn.install(rank, world_size, Path(argv[0]).name)
+    processes = own_processes.OwnProcesses(rank, world_size, Path(argv[0]).name)
+    processes.install()
     watch = _start_check(rank, check_folder, check_steps)
     pid = os.getpid()
     try:
         try:
             exec(code, module.__dict__)
+            processes.finish()
         finally:
             if watch is not None and os.getpid() == pid:
                 watch.finish(stopped=False)

@@ -8,7 +8,7 @@ Afterwards only rank 0 runs on, because under plain Python one process called `m
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from helpers.trace.frames import learner_frame
@@ -47,11 +47,7 @@ def install(rank: int, world_size: int, script: str) -> None:
                 f"{script} starts {nprocs} processes with mp.spawn{line}. Run it with --ranks {nprocs}: the "
                 f"ranks then take the place of these processes."
             )
-        if shared := next(_shared_objects(args), None):
-            raise StartsProcesses(
-                f"{script} passes a {shared} to the processes of mp.spawn{line}, but each rank would make "
-                "its own. Let torch.distributed carry the data, or run the script with plain python."
-            )
+        refuse_shared_objects(script, args, f"the processes of mp.spawn{line}")
         fn(rank, *args)
         if rank != 0:
             raise SystemExit(0)
@@ -60,8 +56,11 @@ def install(rank: int, world_size: int, script: str) -> None:
     vars(mp).update(spawn=spawn, start_processes=spawn)
 
 
-def _shared_objects(args: tuple[Any, ...]) -> Iterator[str]:
-    """Yield the names of objects that processes share only if one of them made it for all."""
+def refuse_shared_objects(script: str, args: tuple[Any, ...], receivers: str) -> None:
+    """Raise StartsProcesses for an object that processes share only if one of them made it for all."""
     for value in args:
         if type(value).__module__.startswith("multiprocessing."):
-            yield type(value).__name__
+            raise StartsProcesses(
+                f"{script} passes a {type(value).__name__} to {receivers}, but each rank would make its own. "
+                "Let torch.distributed carry the data, or run the script with plain python."
+            )

@@ -167,10 +167,9 @@ class _Finder:
             return self._explain_ddp(histories, i, index, (one, other), f"{names} of {who}")
         if i == 0:
             return self._explain_start(histories, (one, other), names, differing)
-        has_synchronized = len(differing) < total or _are_synchronized(histories, i, (one, other))
         if any(self.ranks[rank].communicates for rank in (one, other)):
             return None
-        if has_synchronized and len(differing) < total:
+        if len(differing) < total and _are_synchronized(histories, i, (one, other)):
             return Finding(
                 "not_synchronized",
                 LIKELY,
@@ -335,7 +334,7 @@ class _Finder:
                         (one, other),
                         self._place(first.line),
                         f"Ranks {one} and {other} train on the same samples: their inputs were equal in "
-                        f"each of {len(pairs)} steps. Give each rank its own, with a DistributedSampler or "
+                        f"each of {len(pairs)} batches. Give each rank its own, with a DistributedSampler or "
                         "a seed that contains the rank.",
                     )
                     return

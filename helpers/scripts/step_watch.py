@@ -438,7 +438,7 @@ def _digest(tensor: torch.Tensor) -> TensorDigest:
             plain = plain.to_dense()
         flat = plain.reshape(-1)
         numbers = flat.to(torch.float64) if not flat.is_complex() else flat.abs().double()
-        parts = numbers.tensor_split(_PARTS) if len(numbers) > _PARTS else [numbers]
+        parts = numbers.tensor_split(min(_PARTS, max(1, len(numbers))))
         precision = torch.finfo(flat.dtype).eps if flat.is_floating_point() else 0.0
         return TensorDigest(
             _hash(flat),

@@ -13,9 +13,10 @@ its function `main(rank, world_size)`, which returns plain values, prints or fai
 | `SETS = True`         | it makes permanent settings in a process: each way has a new kernel     |
 | `DIFFERS = {...}`     | way -> (its outcome, the reason for the difference in words)            |
 
-The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and "ranks"
-(the program as a `%%ranks` cell whose last line calls main).
+The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch",
+"ranks" (the program as a `%%ranks` cell whose last line calls main) and "script" (under `course run`).
 
     programs/*.py -> entry -> plain  (script + in_rank) -> Outcome -+
                              -> kernel (cells + in_kernel) -> Outcome -+-> outcome.difference
+                             -> course run (as_script + in_rank) -> Outcome -+
 """

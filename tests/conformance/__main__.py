@@ -8,7 +8,7 @@ from collections import Counter
 import click
 
 from tests.conformance.cells import Cells
-from tests.conformance.entry import ENGINE_WAYS, all_entries
+from tests.conformance.entry import ENGINE_WAYS, SCRIPT, all_entries
 from tests.conformance.outcome import fingerprint
 from tests.conformance.run_entry import Compared, compare, keep, read_fingerprints
 
@@ -24,7 +24,7 @@ def main(names: tuple[str, ...], plain: bool, ways: str, limit_s: float, verbose
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
     known, done = {} if plain else read_fingerprints(), list[Compared]()
-    cells = Cells() if chosen else None
+    cells = Cells() if set(chosen) - {SCRIPT} else None
     began = time.monotonic()
     try:
         for entry in entries:

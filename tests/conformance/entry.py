@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = Path(__file__).parent / "programs"
-ENGINE_WAYS = ("untraced", "launch", "ranks")
+SCRIPT = "script"
+ENGINE_WAYS = ("untraced", "launch", "ranks", SCRIPT)
 _FIELDS = {
     "WORLD_SIZE": "world_size",
     "INIT": "init",

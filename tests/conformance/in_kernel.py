@@ -17,7 +17,7 @@ SAID = "@@conformance "
 
 def tell(run: Run) -> None:
     """Print the outcome of a run."""
-    _say(_outcome(run))
+    _say(outcome_of(run))
 
 
 def tell_cell(ok: bool) -> None:
@@ -79,7 +79,8 @@ def forget(kept: list[str]) -> None:
     torch.seed()
 
 
-def _outcome(run: Run) -> Outcome:
+def outcome_of(run: Run) -> Outcome:
+    """Describe how a run ended."""
     kind, rank, message = _kind(run.failure)
     values = tuple(text_of(value) for value in run.values) if kind == VALUE else ()
     named = type(run.failure).__name__ if run.failure is not None else ""

@@ -55,6 +55,34 @@ def torchrun_worker(main: Callable[..., Any], init: bool) -> None:
     _run(main, rank, world_size)
 
 
+def spawn_script_ranks(main: Callable[..., Any], world_size: int, init: bool) -> None:
+    """Start the ranks as scripts do. Under `course run`, its ranks take their place."""
+    import torch.multiprocessing as mp
+
+    mp.spawn(spawned_script_rank, args=(main, world_size, init), nprocs=world_size)
+
+
+def spawned_script_rank(rank: int, main: Callable[..., Any], world_size: int, init: bool) -> None:
+    """Be one rank of `spawn_script_ranks`."""
+    script_rank(main, world_size, init)
+
+
+def script_rank(main: Callable[..., Any], world_size: int, init: bool) -> None:
+    """Be one rank of a script under `course run`, which records its output and its errors."""
+    if init:
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+    _run(main, int(os.environ["RANK"]), world_size)
+
+
+def read_value(folder: Path, rank: int) -> str:
+    """Return what a rank's main returned, as text. A rank may also have left with success: that is None."""
+    file = folder / f"end-{rank}"
+    end = json.loads(file.read_text()) if file.exists() else {}
+    return str(end.get("value", None))
+
+
 def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
     from tests.conformance.outcome import text_of
 

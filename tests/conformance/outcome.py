@@ -109,7 +109,8 @@ def fingerprint(source: str, outcome: Outcome) -> str:
 
 
 def _before_traceback(output: str) -> str:
-    return printed(output).partition("Traceback (most recent")[0].strip("\n")
+    # Once ranks are connected, torch's sys.excepthook begins each line with the rank
+    return re.split(r"(?:\[rank\d+\]: )?Traceback \(most recent", printed(output))[0].strip("\n")
 
 
 def _tail(one: str, two: str) -> str:

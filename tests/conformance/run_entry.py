@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.conformance.as_script import run_as_script
 from tests.conformance.cells import Cells
-from tests.conformance.entry import ENGINE_WAYS, Entry
+from tests.conformance.entry import ENGINE_WAYS, SCRIPT, Entry
 from tests.conformance.outcome import VALUE, Outcome, difference, fingerprint
 from tests.conformance.plain import run_plainly
 
@@ -64,8 +65,11 @@ def compare(
     different last digits.
     """
     compared = Compared(entry)
-    for way in ways if cells is not None else ():
-        compared.outcomes[way] = cells.run(entry, way)
+    for way in ways:
+        if way == SCRIPT:
+            compared.outcomes[way] = run_as_script(entry)
+        elif cells is not None:
+            compared.outcomes[way] = cells.run(entry, way)
     alike = all(
         way in entry.differs or fingerprint(entry.source, outcome) == known
         for way, outcome in compared.outcomes.items()

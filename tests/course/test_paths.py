@@ -41,6 +41,10 @@ def test_first_part_names_parts_of_path(path: LearningPath, at: int) -> None:
     assert (f"The path presupposes {path.presupposes}." in line) == (at == 0)
     if at + 1 < len(path.stops):
         assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
+    else:
+        assert line.endswith(f"There the path ends. {path.sequel}".strip())
+        pages = re.findall(r"`(docs/.+?)`", path.sequel)
+        assert all((find_workspace().root / page).is_file() for page in pages)
 
 
 @each_stop

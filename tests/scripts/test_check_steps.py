@@ -114,3 +114,16 @@ def test_rounding_is_no_difference(dtype: torch.dtype) -> None:
     changed = tensor.clone()
     changed[500] += 1
     assert _digest(tensor).differs(_digest(changed))
+
+
+def test_opposite_values_are_a_difference() -> None:
+    assert _digest(torch.tensor([0.5, -0.5])).differs(_digest(torch.tensor([0.2, -0.2])))
+
+
+def test_parameter_may_be_equal_by_chance(tmp_path: Path) -> None:
+    """Adam's first step is as long for each gradient, so some parameters stay equal without any reduction."""
+    text = "scale = torch.nn.Parameter(torch.ones(1))\n"
+    text += "optimizer = torch.optim.Adam([*model.parameters(), scale])\nfor _ in range(9):\n"
+    text += "    backward(lambda x: scale * model(x))\n    optimizer.step()\n"
+    (finding,) = findings(tmp_path, text)
+    assert finding["kind"] == "never_reduced"

@@ -103,6 +103,73 @@ def test_ranks_replace_spawned_processes(folder: Path) -> None:
     assert "Traceback" not in wrong.stdout
 
 
+PROCESSES = """
+import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+def join(rank, size):
+    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="{port}")
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+def work(rank, size, queue=None):
+    join(rank, size)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    print(rank, total.item())
+if __name__ == "__main__":
+    context = mp.get_context("{method}")
+    processes = [context.Process(target=work, args=(rank, 2)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    print("after", processes[1].exitcode, processes[1].is_alive())
+"""
+
+
+@pytest.fixture
+def port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ranks_replace_started_processes(folder: Path, port: str, method: str) -> None:
+    text = PROCESSES.replace("{port}", port).replace("{method}", method)
+    result = run_text(folder, text)
+    lines = ["[rank 0] 0 2.0", "[rank 0] after 0 False", "[rank 1] 1 2.0"]
+    assert sorted(result.stdout.splitlines()) == lines, result.stderr
+
+
+REFUSED_PROCESSES = {
+    "count": ("", "", 3, "starts 2 processes as ranks (line 15). Run it with --ranks 2: the ranks"),
+    "queue": ("(rank, 2)", "(rank, 2, context.Queue())", 2, "passes a Queue to the processes that"),
+    "parent": (
+        "    for process in processes:\n        process.join()",
+        "    join(2, 3)",
+        2,
+        "starts processes as ranks (line 15), and is a rank itself.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_PROCESSES)
+def test_processes_that_cannot_be_replaced_are_explained(
+    folder: Path, port: str, name: str
+) -> None:
+    old, new, ranks, words = REFUSED_PROCESSES[name]
+    text = PROCESSES.replace("{port}", port).replace("{method}", "spawn").replace(old, new)
+    result = run_text(folder, text, options=("--ranks", str(ranks)))
+    assert result.exit_code == 1
+    assert words in result.stderr and "Traceback" not in result.stdout
+
+
+def test_processes_without_group_are_started(folder: Path) -> None:
+    text = PROCESSES.replace("    join(rank, size)\n", "    return print(os.getppid() == size)\n")
+    text = text.replace("(rank, 2)", "(rank, os.getpid())").replace("{method}", "fork")
+    result = run_text(folder, text)
+    shown = sorted(result.stdout.splitlines())
+    assert [line[9:] for line in shown] == ["True", "True", "after 0 False"] * 2
+
+
 @pytest.mark.parametrize(
     ("ending", "code", "words"),
     [

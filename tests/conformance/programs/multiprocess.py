@@ -71,6 +71,10 @@ DIFFERS = {
         [0, 0],
         "plainly the child waits in its group's destructor for threads that are not forked",
     ),
+    "script": (
+        [0, 0],
+        "plainly the child waits in its group's destructor for threads that are not forked",
+    ),
 }
 
 

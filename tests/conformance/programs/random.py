@@ -44,6 +44,7 @@ DIFFERS = {
     "untraced": ([1, 1], "an interpreter draws its hash seed as it starts; forked ranks share one"),
     "launch": ([1, 1], "an interpreter draws its hash seed as it starts; forked ranks share one"),
     "ranks": ([1, 1], "an interpreter draws its hash seed as it starts; forked ranks share one"),
+    "script": ([1, 1], "an interpreter draws its hash seed as it starts; forked ranks share one"),
 }
 
 

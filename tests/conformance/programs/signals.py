@@ -145,6 +145,10 @@ DIFFERS = {
         [None, None],
         "to leave with success is to return nothing, as it is for a job that starts the rank",
     ),
+    "script": (
+        [None, None],
+        "to leave with success is to return nothing, as it is for a job that starts the rank",
+    ),
 }
 
 

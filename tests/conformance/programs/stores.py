@@ -122,6 +122,7 @@ DIFFERS = {
     "untraced": ("Deadlock", "a rank that has returned is named before its connections close"),
     "launch": ("Deadlock", "a rank that has returned is named before its connections close"),
     "ranks": ("Deadlock", "a rank that has returned is named before its connections close"),
+    "script": ("Deadlock", "a rank that has returned is named before its connections close"),
 }
 
 

@@ -301,6 +301,10 @@ DIFFERS = {
         "ValueError",
         "The recorder looks at the peer first: gloo reads beyond its list of pairs.",
     ),
+    "script": (
+        "ValueError",
+        "The recorder looks at the peer first: gloo reads beyond its list of pairs.",
+    ),
 }
 
 
