@@ -13,7 +13,12 @@ import torch
 from torch import nn
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
-from helpers.exercises.shared.in_ranks.probe import grad_of, run_forward_and_backward, with_grads
+from helpers.exercises.shared.in_ranks.probe import (
+    copy_of,
+    grad_of,
+    run_forward_and_backward,
+    with_grads,
+)
 
 
 class Expert(nn.Module):
@@ -71,8 +76,10 @@ def run_routing(
     The experts of a token may come in any order: they are sorted here, and their weights with them.
     """
 
+    own_bias = bias.clone()
+
     def route(own: torch.Tensor) -> Any:
-        got = answer(own, bias.clone(), k)
+        got = answer(own, own_bias, k)
         if not (isinstance(got, tuple | list) and len(got) == 3):
             return got
         experts, weights, counts = got
@@ -82,7 +89,7 @@ def run_routing(
             weights = weights.gather(1, order)
         return experts, weights, counts
 
-    return run_forward_and_backward(
+    found = run_forward_and_backward(
         route,
         {"logits": logits},
         {"weights": grad},
@@ -91,6 +98,9 @@ def run_routing(
         unused=not len(logits),
         may_have_no_graph=True,
     )
+    if found and not torch.equal(own_bias, bias):
+        found["result"] = found["result"] or "`bias` has changed"
+    return found
 
 
 def run_update_bias(
@@ -102,8 +112,16 @@ def run_update_bias(
     speed: float,
 ) -> dict[str, Any] | None:
     """Call the answer to move the bias after a step of some microbatches."""
-    got = answer(bias.clone(), [each.clone() for each in counts], speed)
-    return None if got is None else {"new bias": got}
+    own, parts = bias.clone(), [each.clone() for each in counts]
+    got = answer(own, parts, speed)
+    if got is None:
+        return None
+    same_counts = len(parts) == len(counts) and all(map(torch.equal, parts, counts))
+    changed = "" if same_counts else "`counts` has changed"
+    return {
+        "arguments": changed if torch.equal(own, bias) else "`bias` has changed",
+        "new bias": copy_of(got) if isinstance(got, torch.Tensor) else got,
+    }
 
 
 def run_moe_layer(

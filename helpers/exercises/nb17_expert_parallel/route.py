@@ -56,6 +56,23 @@ EXERCISE = Exercise(
             why="The weights of a rank's own tokens depend on its own logits only.",
         ),
     ),
+    failed=(
+        CrashAdvice(
+            "modified by an inplace operation",
+            "A tensor that backward needs was changed in place, perhaps the scores by `+=`. Make a new one: "
+            "`scores + bias`.",
+        ),
+        CrashAdvice(
+            "selected index k out of range",
+            "There are fewer than k numbers along this dimension. Choose among the experts, dimension 1: a "
+            "rank may have fewer than k tokens, or none.",
+        ),
+        CrashAdvice(
+            r"(?s)must match the size of tensor.*sum\(",
+            "The sizes don't fit. `sum(1)` drops the dimension over which it sums: with `keepdim=True`, "
+            "there is one divisor for each token, (n, 1).",
+        ),
+    ),
     kind=Kind.MODULE,
     driver=run_routing,
     reported=("result",),

@@ -75,6 +75,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     driver=run_update_bias,
+    reported=("arguments",),
     sizes=(1, 2, 3, 4),
     count=20,
 )

@@ -36,36 +36,60 @@ def case(draw: Draw) -> Case:
     wrong_shard = first if kind in ("both", "a wrong shard", "one rank") else None
     computes_wrong = {"both": second, "a wrong gradient": second, "one rank": first}.get(kind)
     ours = [whole[r % shards].clone() for r in range(n)]
+    where = ""
     if wrong_shard is not None:
         place, bit = draw.of((7, -1), (300, 0), (draw.whole(100, 500), 3), (599, -2))
-        ours[wrong_shard] = flip_bit(ours[wrong_shard], place, bit)
+        if shards > 1 and draw.of(True, False):
+            ours[wrong_shard] = whole[(wrong_shard + 1) % shards].clone()
+            where = f"it has the shard of rank {(wrong_shard + 1) % n}"
+        else:
+            ours[wrong_shard] = flip_bit(ours[wrong_shard], place, bit)
+            where = f"its shard differs in {describe_bit(place, bit)}"
     step, seed = draw.of(4, 0, 2, 4, 1, 3, 0), draw.whole(0, 10**6)
     place, bit = draw.of((250, 0), (0, -1), (499, -2), (draw.whole(100, 400), 2))
     wrong = None if computes_wrong is None else (computes_wrong, step, place, bit)
+    when = f"in step {step}, it flips {describe_bit(-1, bit)}"
     return Case(
         f"{kind}, {shards} {'shard' if shards == 1 else 'shards'}, {dtype}",
         [(shards, own, wrong, seed) for own in ours],
-        right=make_judge(wrong_shard, computes_wrong),
-        like={"found": None, "calls": 0},
+        right=make_judge((wrong_shard, where), (computes_wrong, when)),
+        like={"found": None, "calls": 0, "hashed": ""},
         facts={"bytes": MAX_BYTES},
         shown=f"{shards} {'shard' if shards == 1 else 'shards'} for each replica",
         telling=kind != "none wrong",
     )
 
 
-def make_judge(wrong_shard: int | None, computes_wrong: int | None) -> Any:
-    """Return the judge of one rank's pair, and of how many microbatches it ran."""
+def describe_bit(place: int, bit: int) -> str:
+    """Return in words a bit that `flip_bit` flips; number 7 is a zero."""
+    if bit == -1:
+        return "the sign of a zero" if place == 7 else "the sign of one number"
+    return "the lowest bit of one number" if bit == 0 else "one bit of one number"
+
+
+WANTED = "Return a pair: (wrong shard, computes wrong), each a rank or None."
+
+
+def make_judge(shard: tuple[int | None, str], computes: tuple[int | None, str]) -> Any:
+    """Return the judge of one rank's pair, and of how many microbatches it ran.
+
+    shard, computes: the right rank of each, and what is wrong with it.
+    """
+    parts = (("the rank with the wrong shard", *shard), ("the rank that computes wrong", *computes))
 
     def judge(got: Any, rank: int) -> Finding | None:
         found = got["found"]
         if found is None:
-            return Finding("nothing was returned", "Return a pair: (wrong shard, computes wrong).")
+            return Finding("nothing was returned", WANTED)
         if not (isinstance(found, list) and len(found) == 2):
-            return Finding(f"it returns {found!r}", "Return a pair: (wrong shard, computes wrong).")
-        names = ("the rank with the wrong shard", "the rank that computes wrong")
-        for name, right, own in zip(names, (wrong_shard, computes_wrong), found, strict=True):
-            if own != right or isinstance(own, bool):
-                return Finding(f"it returns {own} as {name}; it is {right}")
+            return Finding(f"it returns {found!r}", WANTED)
+        for (name, right, why), own in zip(parts, found, strict=True):
+            if not is_rank_or_none(own):
+                return Finding(f"it returns {own!r} as {name}", WANTED)
+            if own != right:
+                missed = f" ({why})" if own is None else ""
+                advice = HASHED.format(kind=got["hashed"]) if got["hashed"] else ()
+                return Finding(f"it returns {own} as {name}; it is {right}{missed}", advice)
         if got["calls"] > MAX_CALLS:
             return Finding(
                 f"it calls `gradient` {got['calls']} times; {MAX_CALLS} are enough",
@@ -75,6 +99,17 @@ def make_judge(wrong_shard: int | None, computes_wrong: int | None) -> Any:
 
     return judge
 
+
+def is_rank_or_none(own: Any) -> bool:
+    if isinstance(own, torch.Tensor):
+        return own.numel() == 1
+    return own is None or (isinstance(own, (int, float)) and not isinstance(own, bool))
+
+
+HASHED = (
+    "Python's own `hash` of {kind} differs between processes that were not forked from one, as the check "
+    "simulates. Use a digest of the bytes: `digest`, or hashlib or zlib."
+)
 
 EXERCISE = Exercise(
     case,
@@ -87,10 +122,26 @@ EXERCISE = Exercise(
         ),
         WaitsForAll(),
     ),
-    failed=(HangAdvice("Every rank must make the same calls, in the same order."),),
+    failed=(
+        CrashAdvice(
+            "unsupported ScalarType BFloat16",
+            "NumPy has no bfloat16. View the same bytes as another type first: "
+            "`x.view(torch.uint8).numpy()`.",
+        ),
+        CrashAdvice(
+            "Overflow when unpacking long|too large to convert|int too big to convert",
+            "int64 has 63 bits and a sign. Make the number from fewer bytes of the digest, for example "
+            "seven.",
+        ),
+        CrashAdvice(
+            "cannot pickle '_hashlib",
+            "hashlib's object is not the digest yet. Call its `digest()` or `hexdigest()`.",
+        ),
+        HangAdvice("Every rank must make the same calls, in the same order."),
+    ),
     kind=Kind.MODULE,
     driver=run_search,
-    reported=("calls",),
+    reported=("calls", "hashed"),
     sizes=(3, 4, 6, 8),
     count=20,
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -48,7 +51,44 @@ def run_search(
             result = flip_bit(result, *wrong[2:])
         return result
 
-    found = answer(rank, world_size, shards, shard.clone(), gradient)
+    with seed_hash(rank) as hashed:
+        found = answer(rank, world_size, shards, shard.clone(), gradient)
     if isinstance(found, tuple):
         found = list(found)
-    return {"found": found, "calls": len(calls)}
+    return {"found": found, "calls": len(calls), "hashed": hashed[0] if hashed else ""}
+
+
+@contextmanager
+def seed_hash(rank: int) -> Iterator[list[str]]:
+    """Run the block with this rank's own seed of `hash`; record the kinds of values that the answer hashes.
+
+    These ranks are forked from one process, so they share a seed. The processes of a real job do not,
+    unless PYTHONHASHSEED is set.
+    """
+    kinds: list[str] = []
+    unseeded = builtins.hash
+
+    def seeded(x: Any) -> int:
+        number = unseeded(x)
+        kind = kind_with_seed(x)
+        if not kind or sys._getframe(1).f_globals.get("__name__") != "__main__":
+            return number
+        kinds.append(kind)
+        return unseeded((number, rank))
+
+    builtins.hash = seeded
+    try:
+        yield kinds
+    finally:
+        builtins.hash = unseeded
+
+
+def kind_with_seed(x: Any) -> str:
+    """Return what makes the `hash` of a value differ between processes, or ""."""
+    if isinstance(x, torch.Tensor):
+        return "a tensor"
+    if isinstance(x, (str, bytes, memoryview)):
+        return "text" if isinstance(x, str) else "bytes"
+    if isinstance(x, (tuple, frozenset)):
+        return next(filter(None, map(kind_with_seed, x)), "")
+    return ""

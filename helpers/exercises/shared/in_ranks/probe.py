@@ -45,6 +45,9 @@ def run_forward_and_backward(
     is_wanted = len(got) == len(outputs) if several else len(outputs) == 1
     if not is_wanted or not all(isinstance(parts[n], torch.Tensor) for n in grads):
         said = f"a {type(got).__name__} came back, not {wanted}"
+        if several and is_wanted:
+            part = next(n for n in grads if not isinstance(parts[n], torch.Tensor))
+            said = f"{part}: a {type(parts[part]).__name__} came back, not a tensor"
         return {"result": said} | dict.fromkeys(outputs, said)
     found = {n: copy_of(v) if isinstance(v, torch.Tensor) else v for n, v in parts.items()}
     begin = [
