@@ -1,6 +1,6 @@
 """1.2 Start by TCP, on a free port (15 min, ●●●○○, further)
 
-- One rank should choose the port, otherwise there will be as many ports as ranks. How can the other ranks
+- One rank must choose the port, otherwise there will be as many ports as ranks. How can the other ranks
   learn the port before there is a group?
 - Use a `FileStore` in the folder: rank 0 sets a key, and the others get it. `get` waits until the key exists.
   Both sides open the store with the same path.

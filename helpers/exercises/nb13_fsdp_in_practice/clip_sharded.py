@@ -1,6 +1,6 @@
 """13.3 Clip by the norm of all (12 min, ●●●○○)
 
-- You can't add up norms over the ranks. Which sum can you add up, and how does it give you the norm of all
+- You can't add up norms over the ranks. What can you add up instead, and how does it give you the norm of all
   gradients together?
 - Sum |g|^p over this rank's shards and call all_reduce once. Then add the same sum over the replicated
   gradients, once. The p-th root is the norm, and p is `norm_type`. For p = inf, take the largest instead of

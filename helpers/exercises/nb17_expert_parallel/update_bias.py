@@ -2,7 +2,7 @@
 
 - Which counts must a rank know before it may change a bias that is the same on all ranks?
 - Add up this rank's counts, sum them over the ranks in one call, and compare each sum with the mean of the
-  sums. The bias moves in the direction given by the sign of the difference.
+  sums. The sign of the difference tells you in which direction to move the bias.
 - total = torch.stack(counts).sum(0); dist.all_reduce(total); return bias + speed * (total.double().mean() -
   total).sign().to(bias).
 """

@@ -2,7 +2,7 @@
 
 - Which rank has the state that the others lack? And in addition to the weights, what does the next step
   depend on?
-- The source is a rank with the most steps, and all ranks should choose the same one. If all have done the
+- The source is a rank with the most steps, and all ranks must choose the same one. If all have done the
   same number of steps, you don't need to send anything. `dist.broadcast_object_list` sends objects of any
   kind and size, such as the two `state_dict()`s.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
