@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import equal, nn
 
 from helpers.exercises.shared.in_ranks.groups import watch_new_group
 from helpers.exercises.shared.in_ranks.probe import (
@@ -98,7 +98,7 @@ def run_routing(
         unused=not len(logits),
         may_have_no_graph=True,
     )
-    if found and not torch.equal(own_bias, bias):
+    if found and not equal(own_bias, bias):
         found["result"] = found["result"] or "`bias` has changed"
     return found
 
@@ -116,10 +116,10 @@ def run_update_bias(
     got = answer(own, parts, speed)
     if got is None:
         return None
-    same_counts = len(parts) == len(counts) and all(map(torch.equal, parts, counts))
+    same_counts = len(parts) == len(counts) and all(map(equal, parts, counts))
     changed = "" if same_counts else "`counts` has changed"
     return {
-        "arguments": changed if torch.equal(own, bias) else "`bias` has changed",
+        "arguments": changed if equal(own, bias) else "`bias` has changed",
         "new bias": copy_of(got) if isinstance(got, torch.Tensor) else got,
     }
 
