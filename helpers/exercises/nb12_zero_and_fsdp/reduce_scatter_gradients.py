@@ -28,7 +28,7 @@ ADVICE = {
     "different form.",
     "weights": "The weights have changed: only reduce and scatter the gradients.",
 }
-"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
+"""Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
