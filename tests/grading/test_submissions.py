@@ -1,4 +1,4 @@
-"""What was handed in is found however it lies there, and nothing else is."""
+"""Submissions are found in any layout of folders, and nothing else is."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_numbers_that_are_not_canvas_identifiers_match_no_one(
 
 
 def test_reads_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path: Path) -> None:
-    # the names that lib/content_zipper.rb of instructure/canvas-lms makes
+    # names made by lib/content_zipper.rb of instructure/canvas-lms
     put(
         tmp_path,
         "leeann_101_9001_00_start_here.ipynb",
@@ -238,7 +238,7 @@ def test_reads_a_canvas_export_with_late_anonymous_and_text_submissions(tmp_path
 
 
 def test_reads_moodles_exports_in_folders_and_in_one_folder(tmp_path: Path) -> None:
-    # the names that mod/assign/classes/downloader.php of moodle/moodle makes
+    # names made by mod/assign/classes/downloader.php of moodle/moodle
     put(
         tmp_path,
         "Ann Lee_22_assignsubmission_file/00_start_here.ipynb",
@@ -365,7 +365,7 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
 ) -> None:
     with TemporaryDirectory() as folder:
         for above, name in inside:
-            with suppress(OSError):  # taken by a file, or a name that this file system refuses
+            with suppress(OSError):  # a file already has this name, or this file system refuses it
                 put(Path(folder), f"{above}/{name}.ipynb")
         for name in files:
             with suppress(OSError):

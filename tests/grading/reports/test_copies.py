@@ -1,4 +1,4 @@
-"""Several files of one learner: together they are worth what their best parts are, and never less."""
+"""Several files of one learner are together worth as much as their best parts."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_courses_own_solutions_do_not_count_and_are_listed_for_review() -> N
 
 
 def test_blank_notebooks_of_a_whole_folder_change_no_share() -> None:
-    """A quarter of the class must have attempted a notebook before it counts for the others."""
+    """A notebook counts for the whole class only if a quarter of the learners have attempted it."""
     work = [record(name, exercise(), file=f"{name}/02.ipynb") for name in ("ada", "bob", "cy")]
     blank = [
         record(
