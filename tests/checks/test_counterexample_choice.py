@@ -1,4 +1,4 @@
-"""Show a small case of a wrong answer that is not degenerate, and fails as the others do."""
+"""Show a small case of a wrong answer that is not degenerate, and fails like the others."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_result_that_is_not_shown_runs_no_smaller_case() -> None:
 
 
 def test_one_case_that_passes_with_small_numbers_does_not_blame_the_numbers() -> None:
-    # each rank sends on its own chunk instead of the sum
+    # each rank forwards its own chunk instead of the sum
     own = """
 def pipeline_sum(rank, world_size, x, chunk):
     done = []
