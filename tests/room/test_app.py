@@ -1,4 +1,4 @@
-"""The board's doors: what is refused, and what is harmless."""
+"""Requests to the board that are refused or harmless."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-# Nearly right posts: each field may be anything.
+# Nearly right posts, with any value in each field.
 EVENTS = st.fixed_dictionaries(
     {"type": st.sampled_from(["checked", "hand", "other"]) | JSON, "id": st.just("0" * 32) | JSON},
     optional={
@@ -72,7 +72,7 @@ def store(file: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def client(store: Store) -> Iterator[TestClient]:
-    """A board in this process, and a client that follows no redirect."""
+    """A board in this process, and a client that follows no redirects."""
     room = Room(store, Board(headings(), known_mistakes), KEY, "http://board")
     with TestClient(application(room), follow_redirects=False) as client:
         yield client
@@ -80,7 +80,7 @@ def client(store: Store) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="module")
 def eve(client: TestClient) -> dict[str, str]:
-    """The headers of a learner who has joined and posts what she likes."""
+    """The headers of a joined learner who may post anything."""
     return {"Authorization": join(client, "Eve")["Authorization"]}
 
 
@@ -109,7 +109,7 @@ def new_id() -> str:
 def test_stores_a_repeated_post_once(client: TestClient, store: Store) -> None:
     ana, event = join(client), CheckEvent(new_id(), "swap", "wrong")
     assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
-    # another's event of the same id is another event
+    # an event of another learner with the same id is a different event
     assert post(client, join(client), event) == 200
     assert ids(store).count(event.id) == 2
 
@@ -196,7 +196,7 @@ def test_a_join_that_is_long_is_refused(client: TestClient) -> None:
 def test_keeps_only_the_last_code_of_a_learner(client: TestClient, store: Store) -> None:
     ana = join(client)
     hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
-    for each in (*hands, hands[2]):  # the last one is sent twice
+    for each in (*hands, hands[2]):  # the last hand is sent twice
         assert post(client, ana, each) == 200
     kept = {each.event.id: each.event for each in store.stored_events()}
     assert [getattr(kept[each.id], "code", None) for each in hands] == ["", "", "code 2"]
@@ -217,7 +217,7 @@ def test_a_teacher_can_remove_a_learner_and_replace_the_code(
     assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 403
     with closing(sqlite3.connect(store._path)) as db, db:
         db.execute("UPDATE settings SET value = ? WHERE name = 'code'", (CODE,))
-    # the board follows its file, as after `course room new-code` in another terminal
+    # the board notices changes of its file, as after `course room new-code` in another terminal
     deadline = time.monotonic() + 30
     while (
         status := client.post("/api/join", json={"name": "Ana", "code": CODE}).status_code
@@ -230,7 +230,7 @@ def test_a_full_disk_is_an_error_that_says_so(client: TestClient, store: Store) 
     ana = join(client)
     assert post(client, ana, HandEvent(new_id(), True)) == 200
     learner = store.learners()[-1].id
-    store._db.execute("PRAGMA query_only = ON")  # what SQLite says then is a sqlite3.Error, too
+    store._db.execute("PRAGMA query_only = ON")  # writing then also raises a sqlite3.Error
     board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
     try:
         replies = [
