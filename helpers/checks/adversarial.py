@@ -4,7 +4,7 @@
     torch.empty -> also holds poison values, as reused memory might
     time.sleep  -> returns within 3 ms, after a random time on each rank: sleeping does not replace waiting
 
-Only calls from the answer's own lines are treated in this way, because torch's code relies only on guaranteed
+Only calls from the answer's lines are treated in this way, because torch's code relies only on guaranteed
 behavior. gloo reads and writes a copy of a call's tensors, and `wait()` copies the result back.
 """
 
@@ -55,7 +55,7 @@ _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
 class BufferInUse(RuntimeError):
-    """A tensor was written to while a transfer still read it, or before a transfer wrote its result there."""
+    """A tensor was written to while a transfer was reading it, or before a transfer wrote its result."""
 
 
 @contextmanager
@@ -87,9 +87,9 @@ def _replace_function(
 
 
 def _is_called_by_answer() -> bool:
-    """Return whether the answer's own lines made the current call, perhaps through torch.distributed."""
+    """Return whether the answer's lines made the current call, perhaps through torch.distributed."""
     frame = sys._getframe(2)
-    # torch's own layers, such as DDP's hooks, also call methods of the group, and wait correctly
+    # torch's layers, such as DDP's hooks, also call methods of the group, and wait correctly
     while frame is not None and code_kind(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
@@ -165,7 +165,7 @@ _TensorPairs = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class _InFlightCall:
-    """The tensors of one call: pairs of the answer's own tensor and gloo's copy of it.
+    """The tensors of one call: pairs of the answer's tensor and gloo's copy.
 
     args: the call's arguments for gloo. written_pairs: pairs whose copy gloo writes. read_pairs: pairs whose
     copy gloo reads.

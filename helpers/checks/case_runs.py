@@ -142,7 +142,7 @@ def _is_forbidden(run: CaseRun) -> bool:
 def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> dict[int, CaseRun]:
     """Run passed cases again without the cases that made a forbidden call, which may have served the others.
 
-    If a forbidden call occurs even then, the cases have to run alone.
+    If a forbidden call occurs even then, the cases have to run in separate worlds.
     """
     passed = [run.turn for run in first_runs.values() if run.passed]
     second_runs = run_in_one_world(worlds, passed)
@@ -154,7 +154,7 @@ def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> 
 
 
 def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
-    """Run one case in its own world. Raise CheckFault."""
+    """Run one case in a separate world. Raise CheckFault."""
     try:
         execution = worlds.run_alone(turn)
         verdict = judge_case(worlds.exercise, execution)
@@ -174,7 +174,7 @@ def judge_case(
     passed_cases: Sequence[Execution] = (),
     shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
-    """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
+    """Judge the run of a case. Raise CheckFault if the exercise's functions fail on it."""
     try:
         return judge(exercise, execution, other_failures, passed_cases, shape)
     except JudgeFailed as error:

@@ -65,7 +65,7 @@ def grade(
 
     every_case: continue after a failed case, so that the points are exact. Otherwise the outcome and the
     advice are the same, but are found sooner. connection: the rank server that runs the answer, by default
-    this process's own. record_values: record tensor values in cases that have a separate world, as failing
+    this process's server. record_values: record tensor values in cases that have a separate world, as failing
     cases do.
     """
     if isinstance(answer, Problem):

@@ -31,8 +31,8 @@ UNSANDBOXED = (
 def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
     """Print the result of each exercise of a notebook. Return 0 if all passed, 1 if not, 2 if unreadable.
 
-    only: name or number of the single exercise to check. Raise UnknownExercise if it does not exist. is_own:
-    the notebook belongs to the learner, so notes on other people's notebooks are left out.
+    only: name or number of the single exercise to check. Raise UnknownExercise if it does not exist.
+    is_own: whether it is the learner's notebook, so that notes on other people's notebooks are left out.
     """
     try:
         results = grade_and_disconnect(path, only)

@@ -84,7 +84,7 @@ class Draw:
         return self.of(*(options or FLOATS + INTEGERS))
 
     def generator(self) -> torch.Generator:
-        """Return a generator for torch's own functions, such as torch.randn."""
+        """Return a generator for torch's functions, such as torch.randn."""
         return torch.Generator().manual_seed(self.rng.randrange(1 << 31))
 
     def tensor(

@@ -50,7 +50,7 @@ class TurnPlan:
 def drive_cases(
     rank: int, world_size: int, plan: TurnPlan, given: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
-    """Call programs on cases. Runs in ranks only.
+    """Call programs on cases, inside a rank.
 
     given[k]: this rank's inputs in turn k; in a measurement, they follow the measuring function. Return for
     each turn the returned value, the names of the changed inputs, and the numbers of its first and last
@@ -108,7 +108,7 @@ def drive_cases(
 
 
 def _seed(number: int) -> None:
-    """Do what `torch.manual_seed` does, for the devices that this machine has.
+    """Seed torch like `torch.manual_seed`, but only for this machine's devices.
 
     For each missing kind of device, torch would format a stack trace in case the device is added later,
     which takes 2 ms a call.
@@ -147,7 +147,7 @@ def _remove_names(kept_names: set[str]) -> None:
 
 
 def _remove_learner_modules() -> None:
-    """Forget the learner's own modules that earlier launches imported, so that an answer cannot use them."""
+    """Forget the learner's modules imported by earlier launches, so that an answer cannot use them."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and is_learner_module(module):
             del sys.modules[name]
@@ -156,7 +156,7 @@ def _remove_learner_modules() -> None:
 def _disable_compile() -> None:
     """Replace torch.compile by a function that returns its argument: compiling takes too long for a check.
 
-    torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
+    torch's switch would still import its compiler, which replaces functions of torch.nn.Module.
     """
 
     def compile(model: Any = None, **options: Any) -> Any:

@@ -74,7 +74,7 @@ def find_kind(failed: FailedRun) -> FailureKind:
 def _is_own_stub(failure: RankFailed, exercise: Exercise) -> bool:
     """Return whether the exercise's stub was called.
 
-    The answer may also call the stub of an earlier exercise, or raise torch's own NotImplementedError.
+    The answer may also call the stub of an earlier exercise, or raise a NotImplementedError of torch.
     """
     kind, message = failure.error.kind, failure.error.message
     if kind != "NotImplementedError":

@@ -9,7 +9,7 @@ class Kind(Enum):
     """How an answer is tried.
 
     RANKS: a function, called as f(rank, world_size, *given) on each rank.
-    MODULE: a class or function, driven on each rank by the exercise's own driver.
+    MODULE: a class or function, driven on each rank by the exercise's driver.
     LOCAL: a pure function, called as f(*given) once for each case, in one process.
     SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
     MEASUREMENT: a function called with `measure`; the launching process replies to each request for a timing.

@@ -37,7 +37,7 @@ class LiveTensorCounter:
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
         """Return the count, without storages of `others`. If it exceeds `most`, wait briefly and recount.
 
-        gloo's own thread releases tensors a moment after a call has returned, so a count may be too early.
+        gloo's thread releases tensors a moment after a call has returned, so a count may be too early.
         All counts of one block together wait for at most PATIENCE_S.
         """
         smallest = count = self._count(others)
@@ -114,7 +114,7 @@ def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
-    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage of its own."""
+    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage."""
     storages = {}
     for tensor in tensors:
         if hasattr(tensor, "__tensor_flatten__"):

@@ -18,7 +18,7 @@ P2P = frozenset({"send", "recv"})
 
 @dataclass(frozen=True)
 class NothingBlocks(FirstProblem):
-    """No send or recv waits within its own call."""
+    """No send or recv blocks within its call."""
 
     text: str = "every transfer is issued first and waited for later"
     on_each_call = True

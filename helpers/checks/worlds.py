@@ -63,8 +63,8 @@ class Turn:
 class Worlds:
     """Runs programs that answer one exercise.
 
-    programs: sources, each of which defines `exercise.name`. place: function that returns the place of a
-    line. record_values: record tensor values if a turn has a separate world.
+    programs: sources, each of which defines `exercise.name`. place: returns the place of a line.
+    record_values: record tensor values if a turn has a separate world.
     """
 
     exercise: Exercise

@@ -1,4 +1,4 @@
-'''Make the learner's copy of a notebook from the solved one, by transforming its text only.
+'''Make the learner's copy of a notebook from the solved one, by transforming only its text.
 
 `make notebooks` calls `build`; a test calls it again to check that notebooks/ is up to date.
 

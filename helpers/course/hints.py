@@ -23,8 +23,8 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    The last hint says where the solution is (not in a learner's bundle). Raises what `get` raises for an
-    unknown name.
+    The last hint says where the solution is (not in a learner's bundle). Raises the same error as `get` for
+    an unknown name.
     """
     found = get(asked)
     exercise = found.name

@@ -186,8 +186,8 @@ class PathProgress:
 class Home:
     """The home page, displayed as text or as a page with links.
 
-    latest: the last checked exercise. chosen: the name of the path chosen by the learner. missing: the
-    notebooks whose files are not in the learner's folder, for example because of a new name.
+    latest: the last checked exercise. chosen: the name of the path chosen by the learner.
+    missing: the notebooks whose files are not in the learner's folder, for example because of a new name.
     """
 
     places: tuple[Place, ...]

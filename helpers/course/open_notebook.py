@@ -14,7 +14,7 @@ _MAX_BYTES = 16 << 20
 
 
 def cells_of_open_notebook() -> list[str]:
-    """Return the texts of the code cells of this kernel's notebook, as it was last saved."""
+    """Return the texts of the code cells of this kernel's notebook, as last saved."""
     return code_cells(os.environ.get(_VARIABLE, ""))
 
 

@@ -183,7 +183,7 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | LearnerMessag
 
 @dataclass(frozen=True, repr=False)
 class QuizView:
-    """A quiz that displays itself. Each display has its own buttons; any answer may be retried."""
+    """A quiz with a display method. Each display has separate buttons; any answer may be retried."""
 
     quiz: Quiz
 

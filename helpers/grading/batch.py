@@ -4,7 +4,7 @@
                                                                   `--> OUT/log.jsonl
 
 If it is killed at any moment, the same command continues where it stopped, because records are written
-atomically and each exercise is cached as soon as it was run.
+atomically and each exercise is cached as soon as it has run.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _result_of_future(job: Job, future: Future[Graded], level: str) -> tuple[Job
         return job, future.result()
     except (BrokenProcessPool, CannotWrite):  # these errors end the whole batch
         raise
-    except Exception as error:  # an error in the grader itself: continue the batch
+    except Exception as error:  # an error in the grader: continue the batch
         return job, Graded(_fault_record(job, level, f"The grader failed: {error!r}."))
 
 

@@ -1,4 +1,4 @@
-"""Grade one submission: run each answer in its own sandboxes, on visible and on hidden cases.
+"""Grade one submission: run each answer in separate sandboxes, on visible and on hidden cases.
 
     file --read_answers (capped child)--> answers --judging (capped child, sandbox)--> attempts --> Record
 

@@ -39,7 +39,7 @@ class Hub:
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
 
     async def find_login(self, token: str) -> str:
-        """Return the login of the user who has this token, or "".
+        """Return the login of the token's user, or "".
 
         Raise HTTPException if too many requests wait for the hub.
         """

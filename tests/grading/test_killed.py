@@ -33,8 +33,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Moment:
     """The moment of a kill: `files` stored files after the previous run's, and `delay_s` later.
 
-    Files are counted in addition to seconds, so that kills reach each part of a run on any machine. worker:
-    kill one of its processes first, and the run after the same delay again.
+    Files are counted in addition to seconds, so that kills reach each part of a run on any machine.
+    worker: kill one of its processes first, and the run after the same delay again.
     """
 
     files: int

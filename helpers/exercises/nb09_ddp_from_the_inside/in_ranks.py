@@ -126,7 +126,7 @@ class MixedModel(nn.Module):
 
 
 def build_mixed_model(seed: int, tied: bool, spare: bool, use_float64: bool) -> MixedModel:
-    """Build the model in float64, or in float32. All its values depend on `seed` alone."""
+    """Build the model in float64, or in float32. All its values depend only on `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return MixedModel(tied, spare).to(torch.float64 if use_float64 else torch.float32)

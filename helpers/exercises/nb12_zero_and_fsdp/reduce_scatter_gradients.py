@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
 
 
 def draw_small_shapes(draw: Draw, min_length: int) -> list[tuple[int, ...]]:
-    """Draw shapes with so few elements that some shards may consist of zeros only."""
+    """Draw shapes with so few elements that some shards may contain nothing but zeros."""
     return [draw.shape((0, 1, 2, 3), least=1)]
 
 

@@ -120,8 +120,8 @@ def case(draw: Draw) -> Case:
             was = f"the newest whole checkpoint was made after {newest} steps"
         else:
             was = "no checkpoint was whole"
-        # the checkpoint was removed or overwritten: no checkpoint is whole, or the one that this attempt
-        # found is not
+        # the checkpoint was removed or overwritten, so no checkpoint is whole, or not the one found by this
+        # attempt
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()

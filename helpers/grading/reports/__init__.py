@@ -8,7 +8,7 @@
                                        +--> junit, github                 junit.xml, summary.md
 
 All are pure functions from records to bytes; only `write_reports` writes files. Any text in a record may be
-hostile: `text` cleans it, and each format escapes it in its own way.
+hostile: `text` cleans it, and each format escapes it in a different way.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ DOES_NOT_STOP = (
 
 
 class BubblewrapSite:
-    """Site of one rank server in its own namespaces. See `helpers.ranks.placement.Site`.
+    """Site of one rank server in new namespaces. See `helpers.ranks.placement.Site`.
 
     slot: a number not used by any other running grader. If root grades, each slot has a separate user id.
     """
@@ -158,7 +158,7 @@ class Template:
         return here and self._process.poll() is None and not self._control.peer_has_closed()
 
     def fork(self, request: Mapping[str, Any], control: int, log: int) -> int:
-        """Fork a rank server in its own namespaces. Return its process id outside.
+        """Fork a rank server in new namespaces. Return its process id outside.
 
         Args:
             control: The server's end of its control socket.

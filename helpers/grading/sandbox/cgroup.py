@@ -106,7 +106,7 @@ def put_into_group(pid: int, max_bytes: int, max_processes: int) -> ProcessGroup
     for kind in KINDS:
         parent = _find_parent(kind)
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
-            # in version 2 a process is in one group only: a second group would remove it from the first
+            # in version 2 a process is in only one group, so a second group would remove it from the first
             continue
         most = max_bytes if kind == "memory" else max_processes + _EXTRA_PROCESSES
         if parent is not None and _make_group(parent / name, kind, most, pid):

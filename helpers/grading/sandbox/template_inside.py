@@ -5,10 +5,10 @@
                                                             `--fork--> rank server, the first process there
                                                                          `--fork--> ranks
 
-Importing torch takes a second, forking a few milliseconds, so every submission can have its own rank server
-at almost no cost. The template runs only the course's own code; a server gives up all privileges before it
-serves. `bubblewrapped.Template` starts the template and holds the other end of its socket; the template
-ends when that socket closes.
+Importing torch takes a second, forking a few milliseconds, so every submission can have a separate rank
+server at almost no cost. The template runs only the course's code; a server drops all privileges before it
+serves. `bubblewrapped.Template` starts the template and holds the other end of its socket; the template ends
+when that socket closes.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _is_whole(folder: Path) -> bool:
 
 @dataclass
 class WriteRecorder:
-    """Records what the main thread does during a write of a checkpoint.
+    """Records the main thread's actions during a write of a checkpoint.
 
     The write is delayed until these actions are known.
 

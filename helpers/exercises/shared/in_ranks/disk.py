@@ -58,7 +58,7 @@ class DiskReporter:
         shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF_WRITTEN)
 
     def stop(self) -> None:
-        """Restore the functions that `start` replaced, except those that the answer has replaced since."""
+        """Restore the functions replaced by `start`, except functions that the answer has replaced since."""
         for owner, real in self._real:
             for name, value in vars(owner).copy().items():
                 if value is not real.get(name, value):
