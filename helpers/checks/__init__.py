@@ -11,7 +11,7 @@ For authors of exercises:
     named_parts        named parts of a result
     rules              rules on communication
     rules_collectives  rules on collectives
-    rules_spans        rules on the rank's own work
+    rules_spans        rules on a rank's spans of work
     rules_transfers    rules on transfers in flight
     stopwatch          timings with known true values
     live_tensors       bytes of a process's tensors
@@ -26,7 +26,7 @@ Running a check:
     second_call        answers that are right only once
     limits             runs that a limit has ended
     fault              failures of the check itself
-    listeners          parts of the course that get each result
+    listeners          parts of the course notified of each result
 In a rank:
     load_answer        an answer from its source
     driver             a call as the kind requires
@@ -40,11 +40,11 @@ Verdicts and advice:
     judge              the verdict on a case
     execution          a case's values against the right ones
     relations          advice on wrong values
-    failed_runs        runs that did not end well
+    failed_runs        verdicts on failed runs
     unwaited           advice on calls without a wait
     compare            values, part by part
-    failure_advice     advice on runs that did not end well
-    missing_files      advice on modules and files that were not found
+    failure_advice     advice on failed runs
+    missing_files      advice on missing modules and files
     answer_shape       facts about an answer's source, for advice
 Known answers:
     answer_file        the file of an exercise's known answers
@@ -54,7 +54,7 @@ Known answers:
     mistakes           known mistakes, each with a sentence
     match_mistakes     the known mistake that explains an answer
     known_outcomes     the same for scripts
-    prove_answers      a proof of what the file claims
+    prove_answers      a proof of an answer file's claims
 Lists:
     registry           all exercises
     headings           titles and hints, without torch

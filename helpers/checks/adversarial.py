@@ -1,11 +1,11 @@
 """Inside a rank: run answers under adversarial timing, so that a race cannot pass by luck.
 
-    async call -> its tensors hold poison values until wait(); what is sent must stay as it was
-    torch.empty -> holds poison values, too, as reused memory may
+    async call -> its tensors hold poison values until wait(); sent tensors must not change
+    torch.empty -> also holds poison values, as reused memory might
     time.sleep  -> returns within 3 ms, after a random time on each rank: sleeping does not replace waiting
 
-Only calls from the answer's own lines are treated in this way, because torch's code relies only on what is
-guaranteed. gloo reads and writes a copy of a call's tensors, and `wait()` copies the result back.
+Only calls from the answer's lines are treated in this way, because torch's code relies only on guaranteed
+behavior. gloo reads and writes a copy of a call's tensors, and `wait()` copies the result back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch import equal
 from helpers.trace.frames import API, LEARNER, OTHER, code_kind
 from helpers.trace.kernels import record_finished_work
 
-# Method of ProcessGroup -> the arguments that gloo writes, and those that it reads.
+# Method of ProcessGroup -> the arguments written by gloo, and the arguments read by gloo.
 _BUFFER_ARGUMENTS = {
     "send": (None, 0),
     "recv": (0, None),
@@ -55,7 +55,7 @@ _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
 class BufferInUse(RuntimeError):
-    """A tensor was written to while a transfer still read it, or before a transfer wrote its result there."""
+    """A tensor was written to while a transfer was reading it, or before a transfer wrote its result."""
 
 
 @contextmanager
@@ -87,9 +87,9 @@ def _replace_function(
 
 
 def _is_called_by_answer() -> bool:
-    """Return whether the answer's own lines made the current call, perhaps through torch.distributed."""
+    """Return whether the answer's lines made the current call, perhaps through torch.distributed."""
     frame = sys._getframe(2)
-    # torch's own layers, such as DDP's hooks, also call methods of the group, and wait correctly
+    # torch's layers, such as DDP's hooks, also call methods of the group, and wait correctly
     while frame is not None and code_kind(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
@@ -97,7 +97,7 @@ def _is_called_by_answer() -> bool:
     return frame is not None and code_kind(frame.f_code) is LEARNER
 
 
-# The check's own calls come from its driver. They are not the answer's, and are not changed.
+# Calls from the check's driver are not the answer's calls, so they are not changed.
 _DRIVER = os.path.join("checks", "driver.py")
 _MAX_SLEEP_S = 0.003
 
@@ -106,8 +106,8 @@ def _random_sleep(name: str, original: Callable[..., Any]) -> Callable[..., Any]
     def sleep(seconds: float) -> None:
         if code_kind(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
             # Sleep for a random time on each rank, so that sleeping orders nothing. It is not 0, because
-            # a rank that polls would then occupy a core. The kernel's random numbers leave the learner's
-            # own as they are.
+            # a rank that polls would then occupy a core. Using the kernel's random numbers does not change
+            # the learner's.
             original(os.urandom(1)[0] * _MAX_SLEEP_S / 255)
         else:
             original(seconds)
@@ -128,7 +128,7 @@ def _fill_with_poison(
 
 
 def poison_value(dtype: torch.dtype, other_poison: bool = False) -> float | int:
-    """Return NaN, or the largest whole number. other_poison: a different one, to find what depends on it."""
+    """Return NaN, or the largest whole number. other_poison: a different value, to detect reads of poison."""
     if dtype.is_floating_point or dtype.is_complex:
         return _OTHER_POISON if other_poison else math.nan
     return torch.iinfo(dtype).max - other_poison
@@ -165,10 +165,10 @@ _TensorPairs = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class _InFlightCall:
-    """The tensors of one call: pairs of the answer's own tensor and gloo's copy of it.
+    """The tensors of one call: pairs of the answer's tensor and gloo's copy.
 
-    args: the call's arguments for gloo. written_pairs: those whose copy gloo writes. read_pairs: those
-    whose copy gloo reads.
+    args: the call's arguments for gloo. written_pairs: pairs whose copy gloo writes. read_pairs: pairs whose
+    copy gloo reads.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _InFlightCall:
         if not all(
             _is_copyable(tensor) for index in indices for tensor in _tensors_in(args[index])
         ):
-            return  # pass this argument to gloo as it is: gloo takes it, or raises its own error
+            return  # pass this argument to gloo unchanged: gloo accepts it, or raises an error
         copied_args = {index: _copy_tensors(args[index]) for index in indices}
         self.args = tuple(copied_args.get(index, arg) for index, arg in enumerate(args))
         pairs: dict[int | None, _TensorPairs] = {
@@ -198,10 +198,10 @@ class _InFlightCall:
         written = [original for original, _ in self.written_pairs]
         for original in written:
             _poison(original, other_poison)
-        # read the versions after the poison was written, so that later changes are the answer's own
+        # read the versions after the poison was written, so that any later change was made by the answer
         self._write_counts = [_write_count(original) for original in written]
-        # gloo may reduce within the buffer that it reads, so what was passed is kept in a separate copy.
-        # A tensor that is only sent needs no such copy, which would count as memory of the answer.
+        # gloo may reduce within the buffer that it reads, so the original values are kept in a separate copy.
+        # A tensor that is only sent needs no such copy, which would count as the answer's memory.
         self.read_pairs = [
             (original, copy if written_index is None else copy.clone())
             for original, copy in pairs.get(read_index, [])
@@ -242,13 +242,12 @@ def _copy_tensors(argument: Any) -> Any:
 
 
 def _write_count(tensor: torch.Tensor) -> int:
-    """Return how often a tensor was written to, even NaN over NaN; 0 for a view, which shares its base's
-    count."""
+    """Return the number of writes to a tensor, even NaN over NaN; 0 for views (their base counts writes)."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 
 class _DeferredWork(dist.Work):
-    """A Work whose result appears when the answer has waited for it, and not before."""
+    """A Work whose result does not appear before the answer has waited for it."""
 
     def __init__(self, work: dist.Work, in_flight: _InFlightCall) -> None:
         super().__init__()
@@ -276,7 +275,7 @@ class _DeferredWork(dist.Work):
             value = future.value()
             record_finished_work(self._work)
             self._in_flight.end()
-            # the future holds gloo's copies: return the answer's own tensors in their place
+            # the future holds gloo's copies: return the answer's tensors instead
             results = [original for original, _ in self._in_flight.written_pairs]
             return results if isinstance(value, list) and len(value) == len(results) else value
 

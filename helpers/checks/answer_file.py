@@ -1,4 +1,4 @@
-"""NAME.answers, the file next to an exercise's own: known mistakes, other wrong answers, and right ones.
+"""NAME.answers, next to an exercise's Python file: known mistakes, other wrong answers, and right answers.
 
     # %% divided twice
     # The sum of the gradients is divided by the world size twice. (ReduceOp.AVG already divides.)
@@ -13,19 +13,19 @@
     def average_gradients(model): ...
 
 A marker has the kind and the title. Without a kind, the entry is a known mistake. A known mistake has a
-sentence for its author, as comment lines under the marker. After the title come fields, each after a
-`|`:
+sentence for learners who make it, as comment lines under the marker. After the title come fields, each after
+a `|`:
 
     crashed, deadlocked, ...    how a check of the answer ends, if that is not "wrong"
-    breaks: TEXT                of a wrong answer: the text of the rule that it breaks
-    shows: TEXT                 of a wrong answer: words that its author must be shown
+    breaks: TEXT                of a wrong answer: the text of the broken rule
+    shows: TEXT                 of a wrong answer: words that must be shown to its author
     from: TITLE                 the edit's base is the right answer of this title, not the solution
-    seen: NAME                  of a script's mistake, which needs no program: what is observed of its run
-    is: TITLE                   of a script's wrong answer: the mistake as which it is recognized
+    seen: NAME                  of a script's mistake, which needs no program: the observation in its run
+    is: TITLE                   of a script's wrong answer: the title of the recognized mistake
 
-A program is an edit (see `edits`) of the reference solution, or is written whole if that is shorter.
-Code before the first marker belongs to every whole program, and so do `import torch` and `import
-torch.distributed as dist`.
+A program is an edit (see `edits`) of the reference solution, or is written whole if that is shorter. Every
+whole program starts with `import torch`, `import torch.distributed as dist` and the code before the first
+marker.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class AnswerKind(Enum):
 class KnownAnswer:
     """One entry of a file of answers.
 
-    words: what the author of a mistake reads. source: the whole program. edit: the edit that makes it, or
-    "" if it was written whole. rule, shows, base, seen, mistake: what follows `breaks:`, `shows:`, `from:`,
-    `seen:` and `is:` in the marker.
+    words: the sentence for the author of a mistake. source: the whole program. edit: the edit that produces
+    the program, or "" if it was written whole. rule, shows, base, seen, mistake: the marker's fields
+    `breaks:`, `shows:`, `from:`, `seen:` and `is:`.
     """
 
     kind: AnswerKind
@@ -79,15 +79,14 @@ class KnownAnswer:
 def read_answers_file(
     text: str, file: str = "", reference: Callable[[], Program] | None = None
 ) -> tuple[KnownAnswer, ...]:
-    """Read the text of a file of answers. reference: returns the solution; called only if an edit needs it.
+    """Read the text of a file of answers. reference: function returning the solution, called only for edits.
 
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.
     """
-    # use the newlines of a file that was read, so that a text has the same lines before and after it is
-    # written
+    # normalize newlines as reading a file does, so that writing a text does not change its lines
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # find markers in the text without parsing Python, because all programs of a file define the same name
+    # find markers without parsing Python, because all programs of a file define the same name
     markers = list(_MARKER_PATTERN.finditer(text))
     common = common_code(text)
     ends = [*(marker.start() for marker in markers[1:]), len(text)]
@@ -119,13 +118,13 @@ def read_answers_file(
 
 
 def common_code(text: str) -> str:
-    """Return what belongs to every whole program: the imports, and the code before the first marker."""
+    """Return the start of every whole program: the imports, and the code before the first marker."""
     first_marker = _MARKER_PATTERN.search(text)
     return IMPORTS + (text[: first_marker.start()] if first_marker else "")
 
 
 def find_end_of_mistakes(text: str) -> tuple[int, int]:
-    """Return where the mistakes at the start of a file end, and how many there are."""
+    """Return the end of the mistakes at the start of a file, and their number."""
     other_kinds = (AnswerKind.WRONG.value, AnswerKind.RIGHT.value)
     markers = list(_MARKER_PATTERN.finditer(text))
     for count, marker in enumerate(markers):
@@ -198,12 +197,12 @@ def _apply_edit(
 
 
 def with_imports(source: str) -> str:
-    """Return a program that imports torch, as the solution of some exercises does already."""
+    """Return a program with torch's imports, which the solutions of some exercises already contain."""
     return source if source.startswith(IMPORTS) else IMPORTS + source
 
 
 def write_entry(answer: KnownAnswer) -> str:
-    """Return an entry as it is written in the file."""
+    """Return an entry in the file's format."""
     marker = [answer.kind.value + answer.title]
     if answer.outcome not in (Outcome.WRONG, Outcome.PASSED):
         marker.append(answer.outcome.value)

@@ -1,4 +1,4 @@
-"""Read from an answer's source what advice may claim about it: its parameters, and where it ends."""
+"""Read the facts on which advice relies from an answer's source: its parameters, and where it ends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class AnswerShape:
     """Facts about the source of an answer that is a function.
 
     parameters: their names, or () if their number isn't fixed. may_return_nothing: whether a path through the
-    function ends without a `return` that has a value. A function that says `return None` means it.
-    returned_call: the call to torch.distributed whose result is returned, as `dist.all_reduce`, or "".
+    function ends without returning a value. An explicit `return None` is intended, so it does not count.
+    returned_call: the call to torch.distributed whose result is returned, for example `dist.all_reduce`, or
+    "".
     """
 
     parameters: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _may_reach_end(body: Sequence[ast.stmt]) -> bool:
-    """Return whether control may pass the last statement of a block. If in doubt, it may not."""
+    """Return whether control may pass the last statement of a block; False if in doubt."""
     return all(_may_pass(statement) for statement in body)
 
 

@@ -1,4 +1,4 @@
-"""Everything that an exercise's file needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
+"""All names needed in an exercise's file: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
 from helpers.checks.case import AllRanks, Case, Finding, Measured, PerRank
 from helpers.checks.compare import difference, same

@@ -1,4 +1,4 @@
-"""Define one world on which an answer is tried: the inputs of each rank, and the right result."""
+"""Define one world for trying an answer: the inputs of each rank, and the right result."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class PerRank:
 
 @dataclass(frozen=True)
 class Finding:
-    """How one rank's value differs, as a fact, and what to do if the cause is known.
+    """How one rank's value differs, as a fact, with advice if the cause is known.
 
-    advice: a sentence, or several of which each explains the difference. rests_on_time: only a clock found
-    it, so a busy machine may be the cause. seen: for a script exercise, the names of what was observed, by
-    which `known_outcomes` recognizes a mistake.
+    advice: a sentence, or several that each explain the difference. rests_on_time: only a clock showed the
+    difference, so a busy machine might be the cause. seen: for a script exercise, the names of the
+    observations by which `known_outcomes` recognizes a mistake.
     """
 
     what: str
@@ -33,14 +33,14 @@ class Finding:
 
 
 class Measured(NamedTuple):
-    """The result that an answer computed from timings, and all timings that it got, by their arguments."""
+    """An answer's result computed from timings, and all timings that it received, by their arguments."""
 
     found: Any
     timings: Mapping[tuple[int, ...], Sequence[float]]
 
 
 Judge = Callable[[Any, int], "Finding | str | None"]
-"""Called with what a rank returned and with the rank; returns what is wrong, if anything."""
+"""Function called with a rank's returned value and the rank; returns the problem, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class AllRanks:
 
 @dataclass(frozen=True)
 class Case:
-    """One world: its ranks' inputs, and what they must return.
+    """One world: its ranks' inputs, and the values that they must return.
 
-    label: a few words that distinguish it from others of its size ("from rank 2").
+    label: a few words distinguishing this case from others of its size ("from rank 2").
     given[r]: extra arguments for rank r, after (rank, world_size). One entry per rank.
     right: a value, which is compared part by part, `PerRank`, a `Judge` or `AllRanks`. Judges are called only
     for a value that has the types and keys of `like`.
@@ -63,13 +63,13 @@ class Case:
     tolerance: largest difference relative to `scale`, by default the largest element of the right value.
     0 requires the same bits. The default allows the rounding error of a sum over some ranks in the
     dtype.
-    seconds: processor time that all its ranks together may use.
+    seconds: limit of the processor time of all its ranks together.
     timings: for kind MEASUREMENT, `timings()(*arguments)` returns a timing, and the check judges a
     `Measured`.
     shown: the inputs in words, if `given` is a plan for the check's driver.
-    telling: False if a mistake shows less clearly than in other cases, for example with a share of 0 or
-    a grid of one row. Such a case is shown only if no other fails.
-    parts: names of the parts of the returned value, if the values do not show which is which.
+    telling: False if mistakes are harder to see than in other cases, for example with a share of 0 or a grid
+    of one row. Such a case is shown only if all other cases pass.
+    parts: names of the parts of the returned value, if the values do not show which part is which.
     """
 
     label: str
@@ -94,7 +94,7 @@ class Case:
     @property
     def size(self) -> tuple[int, int]:
         """Return the case's size for a reader: ranks, then elements. A single rank counts as the largest."""
-        # with one rank nothing is sent, so a case of two ranks that also fails shows more of what is wrong
+        # with one rank nothing is sent, so a failing case of two ranks shows more of the mistake
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_count_elements(value) for part in self.given for value in part)
 

@@ -1,13 +1,13 @@
 """Run an answer on all of its cases, and judge each: step one of a check.
 
     cases of one world size -- one after another in one world --> a verdict for each
-                               `-- the world failed, or a case left something behind --> each in its own world
+                               `-- the world failed, or a case left traces --> each in a separate world
 
 Dozens of cases therefore cost as much as a few launches. A case that passes in a shared world has passed:
 its values are right, its rules hold, and it left nothing for the next case. The rank itself reports where
-one case ends and the next begins, and an answer could change that report. So every recorded call must
-belong to some case. If one case makes a forbidden call, it may have made the call for a different case.
-So the cases that passed in that world run again in a second world, without the first case.
+one case ends and the next begins, and an answer could change that report. So every recorded call must belong
+to some case. If one case makes a forbidden call, it may have made the call for a different case, so the cases
+that passed in that world run again in a second world, without that case.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 from helpers.views.failed_case import in_case
 
-# Outcomes after which the other cases would only repeat the message, for a second each.
+# Outcomes after which each other case would take a second and repeat the same message.
 _FINAL_OUTCOMES = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
     | RESOURCE_OUTCOMES
@@ -39,7 +39,7 @@ class CaseRun:
     """One case and its verdict.
 
     execution: the ranks' actions and results; None if the run was too large to read.
-    isolated: the case had a world of its own.
+    isolated: the case ran in a separate world.
     """
 
     turn: Turn
@@ -72,8 +72,8 @@ def run_groups(
 ) -> list[CaseRun]:
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
-    every_case: continue after a case that failed. run_next_size: otherwise run one more group, because advice
-    on the failing case must also agree with cases of a different size.
+    every_case: continue after a failed case. run_next_size: otherwise run one more group, because advice on
+    the failing case must also agree with cases of a different size.
     """
     runs: list[CaseRun] = []
     for group in groups:
@@ -94,7 +94,7 @@ def run_groups(
 def _run_group(
     worlds: Worlds, group: Sequence[Turn], every_case: bool, skip_isolated: bool
 ) -> list[CaseRun]:
-    """Run cases of one size in order. skip_isolated: leave out those that cannot share a world."""
+    """Run cases of one size in order. skip_isolated: leave out cases that cannot share a world."""
     try:
         shared_runs = run_in_one_world(worlds, group)
         if every_case and any(_is_forbidden(run) for run in shared_runs.values()):
@@ -117,7 +117,7 @@ def _run_group(
 def run_in_one_world(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     """Run cases in one world; return the runs by id() of the case. Raise Flooded, CheckFault.
 
-    The result is empty if the world failed. Otherwise it lacks the cases that left something behind.
+    The result is empty if the world failed. Otherwise it omits the cases that left something behind.
     """
     turns = [turn for turn in group if turn.may_share]
     if not worlds.exercise.may_share_world or len(turns) < 2:
@@ -129,7 +129,7 @@ def run_in_one_world(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun
     runs = {}
     for turn, execution in zip(turns, executions, strict=True):
         verdict = replace(judge_case(worlds.exercise, execution), world=world)
-        # timings are trusted only in the case's own world, and only after two runs
+        # a case counts as too slow only in a separate world, and only after two runs
         if is_clean(execution.run.trace) and verdict.outcome is not Outcome.TOO_SLOW:
             runs[id(turn.case)] = CaseRun(turn, verdict, execution)
     return runs
@@ -140,9 +140,9 @@ def _is_forbidden(run: CaseRun) -> bool:
 
 
 def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> dict[int, CaseRun]:
-    """Run the passed cases again without those that made a forbidden call, perhaps on behalf of the others.
+    """Run passed cases again without the cases that made a forbidden call, which may have served the others.
 
-    If a forbidden call occurs even then, the cases have to run alone.
+    If a forbidden call occurs even then, the cases have to run in separate worlds.
     """
     passed = [run.turn for run in first_runs.values() if run.passed]
     second_runs = run_in_one_world(worlds, passed)
@@ -154,7 +154,7 @@ def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> 
 
 
 def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
-    """Run one case in its own world. Raise CheckFault."""
+    """Run one case in a separate world. Raise CheckFault."""
     try:
         execution = worlds.run_alone(turn)
         verdict = judge_case(worlds.exercise, execution)
@@ -174,7 +174,7 @@ def judge_case(
     passed_cases: Sequence[Execution] = (),
     shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
-    """Judge the run of a case. Raise CheckFault if the exercise's own functions fail on it."""
+    """Judge the run of a case. Raise CheckFault if the exercise's functions fail on it."""
     try:
         return judge(exercise, execution, other_failures, passed_cases, shape)
     except JudgeFailed as error:
@@ -192,7 +192,7 @@ def used_up_wall_time(verdict: CaseVerdict) -> bool:
 
 
 def flooded_run(exercise: Exercise, turn: Turn) -> CaseRun:
-    """Return the run of a case in which a rank made more calls than are read."""
+    """Return the run of a case in which a rank made too many calls to read."""
     message = f"More than {MAX_EVENTS:,} calls of a rank were recorded; no answer needs that many."
     label = label_of(exercise, turn.case)
     return CaseRun(

@@ -26,15 +26,15 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
     """Try an exercise's function or class on the visible cases and return the result.
 
     The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your
-    notebook; so it must not use values that only another cell computed. Give the function itself or
-    its name. Never raises: failures are in the result's `outcome` and `cases`. `where`: machines, as
-    `hosts(...)` gives them, on which the cases run; by default they run on this one.
+    notebook; so it must not use values computed in another cell. Give the function itself or its name. Never
+    raises: failures are in the result's `outcome` and `cases`. `where`: machines, as `hosts(...)` gives them,
+    on which the cases run; by default they run on this one.
     """
     shell = ipython()
     if shell is None:
         message = "check() reads the cells of a notebook. For a file, run: course check NOTEBOOK"
         return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
-    # the source as typed, with magics: `In` has IPython's translation, but exists even without a history
+    # the source as typed, including magics; `In` has IPython's translation, but exists even without a history
     inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
     found_answer = answer_from_history(answer, inputs, shell.user_ns)
     try:
@@ -53,8 +53,8 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
     if note := _note_on_later_attempt(found_answer, inputs):
         found_answer = replace(found_answer, notes=(*found_answer.notes, note))
     source = found_answer.source if isinstance(found_answer, Answer) else ""
-    # settings of earlier cells, such as a default dtype, must not change what is drawn, because a grader
-    # does not have them
+    # settings of earlier cells, such as a default dtype, must not change the drawn cases, because a grader
+    # does not have these settings
     with use_fresh_settings(), hide_own_files(), show_check(found_answer.name):
         servers = where.servers() if where is not None else None
         result = grade(
@@ -74,7 +74,7 @@ def _note_on_later_attempt(answer: Answer | Problem, inputs: Sequence[str]) -> s
     if isinstance(answer, Problem) or not answer.origins:
         return ""
     checked = max(origin.cell for origin in answer.origins)
-    # a cell that does not compile defines nothing, so the kernel still has the version before it
+    # a cell that does not compile defines nothing, so the kernel still has the previous version
     definition = re.compile(rf"^(async def|def|class) {re.escape(answer.name)}\b", re.MULTILINE)
     for index in range(len(inputs) - 1, checked, -1):
         if definition.search(inputs[index]) and not _is_python(inputs[index]):

@@ -2,8 +2,8 @@
 
     Exercise.draw -> cases -- run_groups --> a verdict for each -- show the first that failed --> CheckResult
 
-`case_runs` runs the answer and judges each case. If some failed, `counterexample` chooses the case that the
-author reads, runs it in a world of its own, and looks for advice. Only that run is shown.
+`case_runs` runs the answer and judges each case. If some failed, `counterexample` chooses the case to show,
+runs it in a separate world, and looks for advice. Only that run is shown.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from helpers.trace.events import Place
 NameCell = Callable[[int], str]
 """Called with the index of a cell; returns the reader's name for it: "cell 7", "cell [12]"."""
 
-# A case that failed next to others may pass alone. After this many confirmed failures, assume that the
-# remaining ones fail too. An answer that is right only in the first call of a process passes alone, but is
-# still wrong.
+# A case that failed next to others may pass in a separate world. After this many confirmed failures, assume
+# that the remaining ones fail too. An answer that is right only in the first call of a process passes every
+# case in a separate world, but is still wrong.
 _MAX_ISOLATED_RUNS = 8
-# If an answer fails, at most this many answers to other exercises that it calls are tried as well.
+# Number of called answers to other exercises that are also tried if an answer fails.
 _MAX_CALLED_ANSWERS = 3
 
 
@@ -61,11 +61,12 @@ def grade(
     record_values: bool = False,
     matches: Matches | None = None,
 ) -> CheckResult:
-    """Try an answer, or report why there is none. The answer never makes it raise.
+    """Try an answer, or report why there is none. No answer can make this function raise an error.
 
-    every_case: continue after a case that failed, so that the points are exact. Otherwise the outcome and
-    the advice are the same, but come sooner. connection: the rank server that runs the answer, by default
-    this process's own. record_values: record tensor values in cases that run alone, as failing ones do.
+    every_case: continue after a failed case, so that the points are exact. Otherwise the outcome and the
+    advice are the same, but are found sooner. connection: the rank server that runs the answer, by default
+    this process's server. record_values: record tensor values in cases that have a separate world, as failing
+    cases do.
     """
     if isinstance(answer, Problem):
         outcome = Outcome.NOT_ATTEMPTED if answer.kind in NO_ATTEMPT else Outcome.UNREADABLE
@@ -99,7 +100,7 @@ def use_one_thread() -> Iterator[None]:
 
 
 def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Place]:
-    """Return a function that turns a line of an answer's source into a place in the learner's notebook."""
+    """Return a function that maps a line of an answer's source to a place in the learner's notebook."""
 
     def place(file: str, line: int, function: str) -> Place:
         position = answer.place(line) if file == ANSWER_FILE else None
@@ -113,10 +114,10 @@ def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, in
 
 
 def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult) -> list[str]:
-    """Return the names of answers to other exercises that this one calls and that are wrong themselves.
+    """Return the names of wrong answers to other exercises that this answer calls.
 
-    They are tried on cases of the world size that is shown. result: of this answer. If it was attempted,
-    the check has replaced stubs that it calls by right answers.
+    They are tried on cases of the shown world size. result: of this answer. If it was attempted,
+    the check has replaced called stubs by right answers.
     """
     notes = []
     own_name, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
@@ -130,7 +131,7 @@ def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult
         ]
         outcome = _check_answer(check, replace(answer, name=name), skipped).outcome
         is_replaced_stub = outcome is Outcome.NOT_ATTEMPTED and result.outcome is not outcome
-        # a fault of the check says nothing about the part, because a grader has not yet run its
+        # a fault of the check says nothing about the called answer, because a grader has not yet run its
         # reference
         if outcome not in {Outcome.PASSED, Outcome.FAULT} and not is_replaced_stub:
             notes.append(
@@ -144,8 +145,8 @@ def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult
 class _CheckOptions:
     """How one answer is checked.
 
-    matches: of `match_mistakes`, which advises; None if no advice is needed. is_for_learner: a learner reads
-    the result.
+    matches: the earlier results of `match_mistakes`; None if no advice is needed. is_for_learner: a learner
+    reads the result.
     """
 
     worlds: Worlds
@@ -185,7 +186,7 @@ def _check_answer(
 def _run_and_choose(
     options: _CheckOptions, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]
 ) -> list[CaseRun]:
-    """Run all groups; put the run that is shown in place of the first that failed."""
+    """Run all groups; replace the first failing run by the run to show."""
     runs = run_groups(
         options.worlds, groups, options.every_case, run_next_size=options.matches is not None
     )
@@ -193,7 +194,7 @@ def _run_and_choose(
         first_failed = next((index for index, run in enumerate(runs) if not run.passed), None)
         if first_failed is None:
             break
-        if options.matches is not None:  # swap the first that failed with the easiest to read
+        if options.matches is not None:  # swap the first failing run with the easiest to read
             easiest_index = runs.index(easiest_to_read(runs[first_failed], runs))
             runs[first_failed], runs[easiest_index] = runs[easiest_index], runs[first_failed]
         failing = runs[first_failed]
@@ -245,9 +246,9 @@ def _run_shown_case(
 
 
 def _keep_verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
-    """Return all verdicts, or those up to the first that failed.
+    """Return all verdicts, or the verdicts up to the first failing one.
 
-    Only the first that failed keeps its advice.
+    Only the first failing verdict keeps its advice.
     """
     kept: list[CaseVerdict] = []
     for run in runs:
@@ -277,7 +278,7 @@ def combine_verdicts(
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
-        # rounded as it is displayed, so that no two places differ in the second decimal
+        # rounded to the displayed precision, so that no two places differ in the second decimal
         points=round(exercise.points * _earned_share(exercise, verdicts, count), 1)
         if count
         else 0.0,
@@ -288,11 +289,11 @@ def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: in
     """Return the share of the exercise's points that an answer gets."""
     share = sum(verdict.credit for verdict in verdicts) / count
     if exercise.kind is Kind.JUDGEMENT:
-        # Some answers to a few questions can be guessed, so each wrong one costs more than its share: one
+        # Answers to a few questions can be guessed, so each wrong one costs more than its share: one
         # of 24 costs a third of the points, and with six wrong nothing is left.
         return max(0.0, 1 - 4 * (1 - share)) ** 2
-    # The values are right, but were computed in a way that the task forbids. Cases in which both ways
-    # are the same earn nothing.
+    # The values are right, but were computed in a forbidden way. Cases that pass because the forbidden and
+    # the allowed way coincide earn nothing extra.
     breaks_rules = any(verdict.credit and not verdict.passed for verdict in verdicts)
     return min(share, 0.5) if breaks_rules else share
 

@@ -31,8 +31,8 @@ UNSANDBOXED = (
 def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
     """Print the result of each exercise of a notebook. Return 0 if all passed, 1 if not, 2 if unreadable.
 
-    only: the one exercise to check, by its name or number. Raise UnknownExercise if it does not exist.
-    is_own: the notebook is the learner's own, so nothing is said about other people's.
+    only: name or number of the single exercise to check. Raise UnknownExercise if it does not exist.
+    is_own: whether it is the learner's notebook, so that notes on other people's notebooks are left out.
     """
     try:
         results = grade_and_disconnect(path, only)
@@ -48,7 +48,7 @@ def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
 
 
 def grade_and_disconnect(path: Path, only: str = "") -> list[CheckResult]:
-    """Call `grade_notebook`, then end the rank server, which would otherwise run as long as this process."""
+    """Call `grade_notebook`, then end the rank server, which would otherwise run until this process exits."""
     try:
         return grade_notebook(path, only=only)
     finally:
@@ -85,7 +85,7 @@ def check_data(results: list[CheckResult]) -> dict[str, Any]:
 
 
 def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:
-    """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
+    """Grade every exercise of the notebook of which `path` is a copy. Raise UnreadableNotebook."""
     if only:
         chosen = [find_exercise(only)]
         answers = read_answers(path, [chosen[0].name])
@@ -103,11 +103,10 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
 def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
-    The content of the file decides which notebooks it contains, and these may be two. The file's name
-    decides only if the file contains the same amount of several notebooks, or attempts nothing. Raise
-    UnreadableNotebook.
+    The file's content decides which notebooks it contains, possibly two. The file's name decides only if the
+    file contains equal parts of several notebooks, or attempts nothing. Raise UnreadableNotebook.
     """
-    # by their headings, so that only the exercises that are looked for are imported
+    # by headings, so that only the requested exercises are imported
     known_headings = headings()
     answers = read_answers(path, list(known_headings))
     attempted = Counter(
@@ -133,8 +132,8 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
         sorted(counts),
         key=lambda notebook: (counts[notebook], defined[notebook], notebook == hinted),
     )
-    # A single name of a different notebook may be a helper function that has the same name by chance. So
-    # `notes_on_strays` names it, and it does not count.
+    # A single name from a different notebook may be a helper function with the same name by chance. So it
+    # does not count, and `notes_on_strays` names it.
     chosen = {
         main_notebook,
         *(notebook for notebook, count in attempted.items() if count > 1 or defined[notebook] > 1),
@@ -147,7 +146,7 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
 def notes_on_strays(
     chosen: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
 ) -> tuple[str, ...]:
-    """Return a note for each answer in a file that does not count, because of its notebook.
+    """Return a note for each answer in a file that does not count because of its notebook.
 
     chosen, answers: from `find_answers`.
     """

@@ -1,4 +1,4 @@
-"""Compare what a rank returned with the right value, part by part, without the answer's own types."""
+"""Compare a rank's returned value with the right value, part by part, without using the answer's types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
-# Relative error, by dtype, that a sum over some ranks may have: ranks may add in any order.
+# Allowed relative error of a sum over some ranks, by dtype, because ranks may add in any order.
 _SUM_TOLERANCES = {
     torch.float16: 4e-3,
     torch.bfloat16: 3e-2,
@@ -31,8 +31,8 @@ def difference(
 ) -> str:
     """Return "" if `got` is right, and otherwise where and how it differs, in a few words.
 
-    tolerance: the largest difference, relative to `scale` or, without it, to a tensor's largest element or
-    to a number. 0 allows none.
+    tolerance: the largest allowed difference, relative to `scale` or, without a scale, to the number or to
+    the tensor's largest element. 0 allows no difference.
     """
     if isinstance(right, np.ndarray):
         right = torch.as_tensor(right)
@@ -58,7 +58,7 @@ def difference(
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Return whether two values are equal as far as `difference` looks."""
+    """Return whether `difference` finds no difference between two values."""
     return not difference(right, got, tolerance, scale=scale)
 
 
@@ -66,7 +66,7 @@ def _compare_tensors(
     right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None
 ) -> str:
     if isinstance(got, np.ndarray):
-        got = torch.tensor(got)  # a copy, because an array that was received may be read-only
+        got = torch.tensor(got)  # a copy, because a received array may be read-only
     if not isinstance(got, torch.Tensor):
         if right.dim() == 0 and isinstance(got, (int, float, complex)):
             return _compare_numbers(right.item(), got, tolerance)
@@ -109,7 +109,7 @@ def _is_close(
 def _compare_numbers(right: Any, got: Any, tolerance: float | None) -> str:
     if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
         got = got.item()
-    # True is an int in Python, but no task that asks for a number means it
+    # True is an int in Python, but is never meant when a task asks for a number
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short_text(got)} is not a number"
     if isinstance(right, int) and not tolerance:  # compare exactly: isclose computes in floats
@@ -138,7 +138,7 @@ def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_ComparedPar
     for key in right:
         if key not in got:
             return f"the key {key!r} is missing", []
-    for key in got:  # a key may be anything that a rank has sent, so it is shortened
+    for key in got:  # a rank may have sent any key, so it is shortened
         if key not in right:
             return f"unexpected key {_short_text(key)}", []
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
@@ -174,7 +174,7 @@ def _distinct_texts(got: Any, right: Any) -> tuple[str, str]:
 
 
 def round_floats(value: Any) -> Any:
-    """Return a value for readers: floats in its lists, tuples and dicts are rounded to six digits."""
+    """Return a value for readers, with the floats in its lists, tuples and dicts rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if type(value) in {list, tuple}:
@@ -193,7 +193,7 @@ def _short_text(value: Any) -> str:
 
 
 def kind_problem(example: Any, got: Any) -> str:
-    """Return "" if `got` has the types and keys of an example, and otherwise what it is instead.
+    """Return "" if `got` has the types and keys of an example, and otherwise a description of its kind.
 
     An empty dict matches any dict, None matches anything.
     """
@@ -233,10 +233,9 @@ def describe_kind(value: Any) -> str:
 
 
 def find_huge_range(value: Any, depth: int = 8) -> str:
-    """Return a description of a range in a value that is longer than anything that can be sent, or "".
+    """Return a description of a range in a value that is too long to be sent as a list, or "".
 
-    A range is the only value that takes almost no bytes to send, but all of a machine's memory to write
-    out.
+    A range is the only value that needs almost no bytes to send, but all of a machine's memory to write out.
     """
     if isinstance(value, range):
         return describe_kind(value) if _range_length(value) > _MAX_RANGE else ""
@@ -248,5 +247,5 @@ def find_huge_range(value: Any, depth: int = 8) -> str:
 
 
 def _range_length(value: range) -> int:
-    """Return len(), even if it is too large for an index."""
+    """Return the length, even if it is too large for `len()`."""
     return max(0, -((value.start - value.stop) // value.step))

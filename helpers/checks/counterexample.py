@@ -1,6 +1,6 @@
 """Choose the failing case to show, and find advice for its author: step two of a check.
 
-failing cases --> the one that is easiest to read --> smaller ones that fail alike --> run in its own world
+failing cases --> the easiest to read --> smaller cases that fail alike --> run in a separate world
               --> a known mistake that behaves like the answer in all cases (`match_mistakes`) --> advice
 """
 
@@ -24,15 +24,15 @@ from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, f
 from helpers.checks.right_values import fill_case_set
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
-# _TWINS failing cases are drawn again with small numbers. If these and the other small cases all pass, and
-# are at least _MIN_SMALL_PASSES, the size of the numbers is the cause.
+# At most _MAX_TWINS failing cases are drawn again with small numbers. If these and the other small cases are
+# at least _MIN_SMALL_PASSES, and all pass, the size of the numbers is the cause.
 _MAX_TWINS, _MIN_SMALL_PASSES = 3, 3
 POISON_ADVICE = (
     "Your result depends on poison values, so you read a tensor before wait() returned, or never "
     "received into it. The check fills new tensors of torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
-# The advice for a case that fails, but passes with small numbers, as others do.
+# The advice for a case that fails, but passes with small numbers, like other small cases.
 SMALL_NUMBERS_ADVICE = (
     "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
     "rounding or a dtype conversion."
@@ -61,8 +61,7 @@ def choose_shown_run(
 ) -> CaseRun:
     """Run the case to show in place of a failing one; return its run with the best advice.
 
-    runs: the runs of all cases. If the returned run passed, the failing case fails only when others run
-    in its world.
+    runs: the runs of all cases. If the returned run passed, the failing case fails only in a shared world.
     """
     shown_run, note = _find_shown_run(presentation, failing, runs)
     if shown_run.passed or shown_run.execution is None:
@@ -76,7 +75,7 @@ def choose_shown_run(
 
 
 def easiest_to_read(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
-    """Return the run that is easiest to read among those that fail with the same outcome as `failing`."""
+    """Return the easiest run to read among the runs that fail with the same outcome as `failing`."""
     if failing.isolated:
         return failing
 
@@ -94,10 +93,10 @@ def easiest_to_read(failing: CaseRun, runs: Sequence[CaseRun]) -> CaseRun:
 def _find_shown_run(
     presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
 ) -> tuple[CaseRun, str]:
-    """Run the case itself or a smaller one that fails alike; return its run, and advice from that."""
+    """Run the case or a smaller one that fails alike; return its run, and the advice derived from it."""
     if failing.isolated:
         twin = presentation.simplify_case(failing.turn.case)
-        # a case that timed out would use up its time again, with any numbers
+        # a case that timed out would use up its time again, whatever its numbers
         if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
             return failing, ""
         twin_run = run_isolated(presentation.worlds, replace(failing.turn, case=twin))
@@ -113,10 +112,10 @@ def _find_shown_run(
 def _find_smaller(
     presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
 ) -> tuple[Turn | None, str]:
-    """Return a case that fails in the same way and is easier to read, if one exists, and advice from it.
+    """Return an easier case that fails in the same way, if one exists, and the advice derived from it.
 
-    All candidates run in one world: some failing cases with small numbers, and some that are small
-    altogether.
+    All candidates run in one world: some failing cases with small numbers, and some cases in which sizes are
+    small as well.
     """
     turn, ranks = failing.turn, failing.turn.case.world_size
     similar = [
@@ -136,7 +135,7 @@ def _find_smaller(
         ):
             turns.append(replace(similar_turn, case=other_twin))
     runs_by_case: Mapping[int, CaseRun] = {}
-    # the drawn cases did not break the check, so ignore a small case that does
+    # the drawn cases did not break the check, so ignore a small case that breaks it
     with suppress(CheckFault, Flooded):
         if presentation.is_for_learner:
             turns += _draw_low(presentation, ranks)
@@ -160,7 +159,7 @@ def _find_smaller(
 
 
 def _draw_low(presentation: Presentation, ranks: int) -> list[Turn]:
-    """Draw cases that are small altogether."""
+    """Draw cases with small numbers and small sizes."""
     own_server = presentation.worlds.connection is None
     cases = fill_case_set(
         presentation.exercise, (VISIBLE_SECRET, f"low {ranks}"), own_server=own_server
@@ -171,7 +170,7 @@ def _draw_low(presentation: Presentation, ranks: int) -> list[Turn]:
 def _judge_with_advice(
     presentation: Presentation, shown_run: CaseRun, execution: Execution, runs: Sequence[CaseRun]
 ) -> CaseVerdict:
-    """Judge the case that is shown again, with advice that also holds for all other cases."""
+    """Judge the shown case again, with advice that also holds for all other cases."""
     other_runs = [
         run for run in runs if not run.isolated and run.turn.case is not shown_run.turn.case
     ]
@@ -205,14 +204,14 @@ def _judge_with_advice(
 
 
 def _poison_advice(worlds: Worlds, execution: Execution) -> str:
-    """Return advice if the wrong values come from poison values, because only they change with those."""
+    """Return advice if the wrong values come from poison values, because changing the poison changes them."""
     if not worlds.exercise.kind.is_adversarial:
         return ""
     turn = Turn(execution.case, execution.number)
     poisoned_again = worlds.run_alone(turn, other_poison=True)
     if not poisoned_again.run.ok or behave_alike(worlds.exercise, execution, poisoned_again):
         return ""
-    # a program that differs from run to run reads something other than poison, such as the clock
+    # a program whose values vary between runs reads something other than poison, such as the clock
     for expected, other_poison in ((poisoned_again, True), (execution, False)):
         if not behave_alike(
             worlds.exercise, expected, worlds.run_alone(turn, other_poison=other_poison)
@@ -222,22 +221,22 @@ def _poison_advice(worlds: Worlds, execution: Execution) -> str:
 
 
 def _shape_of_answer(worlds: Worlds) -> AnswerShape:
-    """Return the shape of the answer, with the parameters for which a case has values."""
+    """Return the shape of the answer, keeping only the parameters for which a case has values."""
     kind = worlds.exercise.kind
     shape = shape_of(worlds.programs[0], worlds.exercise.name)
     if kind.is_alone:
         return shape
-    # a driver passes arguments of its own
+    # a driver passes other arguments
     return replace(shape, parameters=shape.parameters[2:] if kind is Kind.RANKS else ())
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:
-    """Return whether more is wrong than how the ranks communicated."""
+    """Return whether anything is wrong except the ranks' communication."""
     return any(row.problem for row in verdict.rows) or bool(verdict.message)
 
 
 def fail_alike(exercise: Exercise, run: CaseRun, other: CaseRun) -> bool:
-    """Return whether two cases fail in the same way: with wrong values or not, and the same broken rules."""
+    """Return whether two cases fail in the same way: by wrong values or not, and breaking the same rules."""
     return _failure_key(exercise, run) == _failure_key(exercise, other)
 
 

@@ -2,9 +2,9 @@
 
     plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
 
-`draw.of` deals its options from a deck, which is dealt out over the cases of a plan before it is shuffled
-again. So each option occurs in some case, and only the secret determines in which one. Each line that
-deals has its own decks, so the options that two lines deal in one case are independent.
+`draw.of` deals its options from a deck, which is used up over the cases of a plan before it is shuffled
+again. So each option occurs in some case, and only the secret determines in which case. Each dealing line has
+separate decks, so the options that two lines deal in one case are independent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.uint8, torch.int8)
 SUMMED = (torch.float64, torch.float32, torch.int64)
-"""Dtypes in which a sum over eight ranks neither overflows nor is lost in rounding."""
+"""Dtypes in which a sum over eight ranks neither overflows nor disappears in rounding."""
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ T = TypeVar("T")
 class Draw:
     """The source of one case's sizes and values.
 
-    ranks: its world size. small: tensors contain small whole numbers. low: whole numbers come from the
-    lower end of their ranges, so that shapes, lengths and counts are small as well.
+    ranks: its world size. small: tensors contain small whole numbers. low: whole numbers come from the lower
+    end of their ranges, so shapes, lengths and counts are also small.
     """
 
     rng: random.Random
@@ -57,7 +57,7 @@ class Draw:
         return self.rng.randint(least, min(most, least + _LOW_DRAW_RANGE) if self.low else most)
 
     def length(self, least: int = 0) -> int:
-        """Deal a length that the ranks can share evenly, unevenly, or so that some ranks get nothing."""
+        """Deal a length that ranks can share evenly, unevenly, or with nothing left for some ranks."""
         ranks = self.ranks
         kind = self.of("few", "even", "uneven", "last goes empty", "many")
         return max(
@@ -84,7 +84,7 @@ class Draw:
         return self.of(*(options or FLOATS + INTEGERS))
 
     def generator(self) -> torch.Generator:
-        """Return a generator for torch's own functions, such as torch.randn."""
+        """Return a generator for torch's functions, such as torch.randn."""
         return torch.Generator().manual_seed(self.rng.randrange(1 << 31))
 
     def tensor(
@@ -93,7 +93,7 @@ class Draw:
         dtype: torch.dtype | None = None,
         scale: float | None = None,
     ) -> torch.Tensor:
-        """Draw a tensor whose values reveal if an answer converts it to a different dtype at any time.
+        """Draw a tensor whose values reveal any conversion to a different dtype.
 
         Its values include negative numbers, zero and odd numbers and, in some cases, decimals that no
         binary fraction equals, tiny numbers, and numbers at the limit of the dtype's precision. Neighbors
@@ -105,16 +105,16 @@ class Draw:
         for size in shape:
             count *= size
         numbers = [self.rng.randint(-99, 99) for _ in range(count)]
-        # an answer that is off by one element must differ
+        # a result that is shifted by one element must differ
         for index in range(1, count):
             numbers[index] += numbers[index] == numbers[index - 1]
-        # one zero and no more, because a tensor that was never filled may contain zeros
+        # exactly one zero, because a tensor that was never filled may contain zeros
         if count > 1:
             zero = self.rng.randrange(count)
             numbers = [number or 7 for number in numbers]
             numbers[zero] = 0
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
-        # dealt even if it is not used, so that later draws do not depend on `small`
+        # dealt even if unused, so that later draws do not depend on `small`
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
         if self.small:
             return _small_numbers(numbers).reshape(tuple(shape)).to(dtype)
@@ -136,7 +136,7 @@ class Draw:
         return [self.tensor(shape, dtype, scale) for _ in range(self.ranks)]
 
     def laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Deal the same tensor with a memory layout: as it is, transposed, or every second element."""
+        """Deal the same tensor with a memory layout: unchanged, transposed, or every second element."""
         layout = self.of("plain", "transposed", "every second")
         if layout == "transposed" and tensor.dim() > 1:
             return tensor.transpose(0, -1).contiguous().transpose(0, -1)
@@ -146,7 +146,7 @@ class Draw:
 
 
 def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
-    """Return small whole numbers in place of any numbers: from 1 to 10, and neighbors always differ.
+    """Return small whole numbers instead of any numbers: from 1 to 10, with neighbors always differing.
 
     0 does not occur, because leaving out a summand of 0 changes nothing.
     """
@@ -158,7 +158,7 @@ def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
 
 
 def _calling_place() -> tuple[tuple[str, int], ...]:
-    """Return the place of a call that deals: its line in an exercise's file, and this file's lines."""
+    """Return the place of a dealing call: its line in an exercise's file, and the lines in this file."""
     # Identify a line by its instruction, so that two draws on one line have separate decks.
     frame, places = sys._getframe(2), []
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
@@ -180,12 +180,12 @@ _SCALES = {
 }
 
 
-# How far above its minimum a number of a low draw may be.
+# Largest distance of a number from its minimum in a low draw.
 _LOW_DRAW_RANGE = 2
 
 
 def draw_world_sizes(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
-    """Return the world sizes of `count` cases: the four smallest often, and some larger ones."""
+    """Return the world sizes of `count` cases: mostly the four smallest, and some larger ones."""
     small_sizes, large_sizes = sorted(sizes)[:4], sorted(sizes)[4:]
     chosen_sizes = [*small_sizes, rng.choice(large_sizes)] if large_sizes else small_sizes
     weights = [

@@ -34,7 +34,7 @@ class TurnPlan:
     sources[programs[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
     driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
     any, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced: report
-    functions that were replaced.
+    replaced functions.
     """
 
     sources: Sequence[str]
@@ -50,16 +50,16 @@ class TurnPlan:
 def drive_cases(
     rank: int, world_size: int, plan: TurnPlan, given: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
-    """Call programs on cases. Runs in ranks only.
+    """Call programs on cases, inside a rank.
 
-    given[k]: this rank's inputs in turn k; in a measurement, the driver gets the function that measures
-    before them. Return for each turn the returned value, the names of the changed inputs, and the numbers
-    of its first and last recorded call.
+    given[k]: this rank's inputs in turn k; in a measurement, they follow the measuring function. Return for
+    each turn the returned value, the names of the changed inputs, and the numbers of its first and last
+    recorded call.
     """
     from helpers.checks.adversarial import adversarial_world
     from helpers.checks.replaced import watch_functions
 
-    # the real sleep, taken before the answer runs and before the world is hard, so that a late rank is
+    # the real sleep, read before the answer runs and before the world is made hard, so that a late rank is
     # really late
     sleep, results = time.sleep, []
     kind, driver, is_alone = plan.kind, plan.driver, plan.kind.is_alone
@@ -68,17 +68,17 @@ def drive_cases(
     _remove_learner_modules()
     _disable_compile()
     with adversarial_world(plan.other_poison) if kind.is_adversarial else contextlib.nullcontext():
-        # start this inside the hard world, so that functions which the world replaces do not count as
-        # the answer's
+        # start this inside the hard world, so that functions replaced by the world are not attributed to the
+        # answer
         compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
         for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
             if (
                 plan.programs[turn] != built_program
-            ):  # build an answer once, because it may count its calls
+            ):  # build an answer only once, because it may count its calls
                 built_program = plan.programs[turn]
                 _remove_names(
                     initial_names
-                )  # a program must not find what a previous one has defined
+                )  # a program must not find names defined by a previous program
                 answer: Any = _build_answer(plan.sources[built_program], plan.name, kind)
             input_copies = [_copy(value) for value in inputs]
             first_call = recorded_call_count()
@@ -108,7 +108,7 @@ def drive_cases(
 
 
 def _seed(number: int) -> None:
-    """Do what `torch.manual_seed` does, for the devices that this machine has.
+    """Seed torch like `torch.manual_seed`, but only for this machine's devices.
 
     For each missing kind of device, torch would format a stack trace in case the device is added later,
     which takes 2 ms a call.
@@ -122,7 +122,7 @@ def _seed(number: int) -> None:
 def _ask_timing(case: int, *arguments: int) -> float:
     """Ask the launcher for one timing.
 
-    This process does not contain the numbers from which timings are made.
+    This process does not contain the numbers from which timings are computed.
     """
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
@@ -133,7 +133,7 @@ def _ask_timing(case: int, *arguments: int) -> float:
 def _build_answer(source: str, name: str, kind: Kind) -> Any:
     if kind is not Kind.SCRIPT:
         return build(source, name)
-    # this import takes a tenth of a second, which other kinds do not need
+    # this import takes a tenth of a second and is not needed for other kinds
     from helpers.checks.scripts import Source
 
     return Source(source, name)
@@ -147,7 +147,7 @@ def _remove_names(kept_names: set[str]) -> None:
 
 
 def _remove_learner_modules() -> None:
-    """Forget the learner's own modules that earlier launches imported, so that an answer cannot use them."""
+    """Forget the learner's modules imported by earlier launches, so that an answer cannot use them."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and is_learner_module(module):
             del sys.modules[name]
@@ -156,7 +156,7 @@ def _remove_learner_modules() -> None:
 def _disable_compile() -> None:
     """Replace torch.compile by a function that returns its argument: compiling takes too long for a check.
 
-    torch's own switch would still import its compiler, which replaces functions of torch.nn.Module.
+    torch's switch would still import its compiler, which replaces functions of torch.nn.Module.
     """
 
     def compile(model: Any = None, **options: Any) -> Any:
@@ -174,7 +174,7 @@ def _copy(value: Any) -> Any:
 
 
 def _changed_keys(old: Any, new: Any) -> list[str]:
-    """Return what follows an argument's name for each change: the key of a dict, "" for other values."""
+    """Return a suffix to an argument's name for each change: the key of a dict, "" for other values."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [*old, *(key for key in new if key not in old)]
         return [

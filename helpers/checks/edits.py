@@ -1,12 +1,12 @@
-"""Represent a program as an edit of a base program: only the lines that its author wrote differently.
+"""Represent a program as an edit of a base program: only the differing lines.
 
-    - p.grad /= dist.get_world_size()       a line of the base that the program does not have
-    + p.grad *= 2                           a line in its place, or after the line that was named last
-      dist.all_reduce(p.grad)               a line that stays: it shows where a `+` belongs
+    - p.grad /= dist.get_world_size()       a line of the base missing from the program
+    + p.grad *= 2                           a line in its place, or after the line named last
+      dist.all_reduce(p.grad)               an unchanged line that shows where a `+` belongs
 
 Lines of the base are found in order; the indentation of the whole edit does not matter. Each must directly
 follow the previous one, or be the only such line below it; a comment at its end may be left out. So an edit
-that fits in two places is an error, and so is one that no longer fits because the base has changed.
+that fits in two places is an error, and so is an edit that no longer fits because the base has changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORD_PATTERN = re.compile(r"[A-Za-z_]\w*")
 
 
 def is_edit(text: str) -> bool:
-    """Return whether a text is an edit. No whole program begins with an indented line or with a sign."""
+    """Return whether a text is an edit. Whole programs never begin with an indented line or with a sign."""
     return text.lstrip("\n").startswith(("-", "+", " "))
 
 
@@ -38,7 +38,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
     """Return the lines of the base with an edit's lines removed and added.
 
     Raises:
-        ValueError: A line of the edit has no mark, is not in the base, or occurs there more than once.
+        ValueError: A line of the edit has no mark, or occurs in the base never or more than once.
     """
     result: list[str] = []
     start = indent_change = 0
@@ -56,8 +56,8 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
         if count != 1:
             raise ValueError(f"`{text.strip()}` {_explain_mismatch(count, start)}")
         unchanged, change = base[start:place], _indent_width(base[place]) - _indent_width(text)
-        # New lines follow the last line of the base that was found. New lines above the first line of
-        # the base that was found come right before it.
+        # New lines follow the last found line of the base. New lines above the first found line of
+        # the base come right before it.
         if start or result:
             result += [*_shift_lines(new_lines, indent_change), *unchanged]
         else:
@@ -71,13 +71,13 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 
 
 def _find_line(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
-    """Return where a line is, and how many places could be meant."""
+    """Return the position of a line, and the number of places that could be meant."""
     # A comment at a line's end may be left out. If it is given, it selects one of several lines.
     normalize = str.strip if _COMMENT_PATTERN.search(text) else _normalize_line
     matches = [
         index for index in range(start, len(base)) if normalize(base[index]) == normalize(text)
     ]
-    # If the next line that is not blank matches, it is meant, even if there are more lines like it.
+    # If the next nonblank line matches, it is meant, even if more lines match.
     next_line = next((index for index in range(start, len(base)) if base[index].strip()), None)
     if start and matches and matches[0] == next_line:
         return matches[0], 1
@@ -90,7 +90,7 @@ def _explain_mismatch(count: int, start: int) -> str:
 
 
 def _normalize_line(line: str) -> str:
-    """Return a line without its indentation and a comment at its end, which do not matter."""
+    """Return a line without its indentation and trailing comment, which do not matter."""
     return _COMMENT_PATTERN.sub("", line).strip()
 
 
@@ -105,7 +105,7 @@ def _shift_lines(lines: Sequence[str], width: int) -> list[str]:
     ]
 
 
-# --- the edit that makes one program of another ---------------------------------------------------
+# --- the edit that turns one program into another -------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class _Statement:
 def make_edit(base: Sequence[str], program: str, max_lines: int) -> str:
     """Return the shortest edit found that turns a base into a program, or "" if it exceeds `max_lines` lines.
 
-    Local names count as equal if renaming them makes the edit shorter. Docstrings, comments and types stay
-    as in the base, as do its functions and classes that the program does not define.
+    Local names count as equal if renaming them makes the edit shorter. Docstrings, comments and types of the
+    base are kept, and so are functions and classes of the base that the program does not define.
     """
     best, best_size = "", max_lines + 1
     text = "\n".join(base)
@@ -244,7 +244,7 @@ def _head_line(node: ast.stmt, head: str, lines: list[str]) -> int:
 
 
 def _statement_lines(source: str) -> dict[int, tuple[int, int]]:
-    """Return for each line the first and the last line of the statement that it belongs to."""
+    """Return for each line the first and the last line of its statement."""
     spans: dict[int, tuple[int, int]] = {}
     first = 0
     for token in tokenize.generate_tokens(StringIO(source).readline):
@@ -284,12 +284,12 @@ class _RemoveDocstringsAndTypes(ast.NodeTransformer):
 
 
 def _diff_lines(base: Sequence[str], units: list[_Statement], program: list[_Statement]) -> str:
-    """Return the lines in which two programs differ, and the common lines that show where these belong."""
+    """Return the lines in which two programs differ, and the common lines that show their positions."""
     lines: list[str] = []
-    end = 0  # end of the units that have been passed
+    end = 0  # end of the processed units
 
     def first_line_is_unique(k: int) -> bool:
-        """Return whether a unit's first line can be found by its text after the last line that was found."""
+        """Return whether a unit's first line can be found by its text after the last found line."""
         text, start = _normalize_line(base[units[k].first]), units[end - 1].end if end else 0
         return sum(_normalize_line(line) == text for line in base[start:]) == 1
 
@@ -330,7 +330,7 @@ def _mark_lines(mark: str, base: Sequence[str], units: Sequence[_Statement]) -> 
 
 
 def _rename_candidates(base: list[_Statement], base_names: set[str], program: str) -> Iterator[str]:
-    """Yield the program, then the program with local names renamed if that makes it more like the base."""
+    """Yield the program, then a version with renamed local names if renaming brings it closer to the base."""
     text = ast.unparse(ast.parse(program))
     yield text
     best_distance = _edit_distance(base, text)

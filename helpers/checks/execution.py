@@ -1,4 +1,4 @@
-"""Compare what each rank of a case returned with the right value."""
+"""Compare each rank's returned value in a case with the right value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.checks.compare import describe_kind, difference, find_huge_range, k
 from helpers.ranks.run import Run
 from helpers.views.values import short_value
 
-# Limit of parts in what a rank reports about itself; each part may have a quarter as many, and so on.
+# Largest number of parts in a rank's report about itself; each part may have a quarter as many, and so on.
 _MAX_PARTS = 1 << 20
 
 # Errors that an unexpected kind of value provokes in a function that judges it.
@@ -33,7 +33,7 @@ class JudgeFailed(Exception):
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
         got = got.found if isinstance(got, Measured) else got
-        # the value lacks a key that the driver always returns
+        # the value lacks a key that is always in the driver's result
         missing = isinstance(error, KeyError) and isinstance(got, dict)
         self.is_odd = missing or isinstance(error, _UNEXPECTED_KIND_ERRORS)
         self.returned_value = f"rank {rank} returned {describe_kind(got)}: {short_value(got, 80)}"
@@ -42,9 +42,9 @@ class JudgeFailed(Exception):
 
 @dataclass(frozen=True)
 class Execution:
-    """One case and what its ranks did.
+    """One case and its ranks' actions.
 
-    changed[r]: the names of the inputs that rank r has changed. number: of the turn, as in `worlds.Turn`.
+    changed[r]: the names of the inputs changed by rank r. number: of the turn, as in `worlds.Turn`.
     """
 
     case: Case
@@ -53,13 +53,13 @@ class Execution:
     number: int = 0
 
     def all_findings(self) -> list[Finding | None]:
-        """Return what is wrong with each rank's value, or None if it is right."""
+        """Return the problem with each rank's value, or None if it is right."""
         return [self._rank_finding(rank) for rank in range(self.case.world_size)]
 
     def joint_finding(self) -> Finding | None:
-        """Return what is wrong with the values of all ranks together, if each is right on its own."""
+        """Return the problem with the values of all ranks together, if each value alone is right."""
         right = self.case.right
-        # if one value is wrong on its own, that explains why all of them together are wrong
+        # a single wrong value already explains why all values together are wrong
         if not isinstance(right, AllRanks) or any(self.all_findings()):
             return None
         try:
@@ -116,7 +116,7 @@ def _part_name(case: Case, number: int) -> str:
 
 
 def find_impossible_value(reported: Sequence[str], got: Any) -> Finding | None:
-    """Return a finding if what a rank reports about itself cannot be a count, a time or a text."""
+    """Return a finding if a rank's report about itself cannot be a count, a time or a text."""
     for name in reported if isinstance(got, dict) else ():
         if name in got and not _is_plausible(got[name], _MAX_PARTS):
             text = f"it reported an impossible value for {name!r}: {short_value(got[name], 60)}"

@@ -25,7 +25,7 @@ from helpers.checks.rules import Rule
 from helpers.ranks.run import Run
 
 VISIBLE_SECRET = "visible"
-"""Used in place of the grader's secret to seed the cases that everybody may see."""
+"""The seed of the visible cases, used instead of the grader's secret."""
 
 _FIRST_WITH_WRAPPERS = "09"
 """The first notebook on DDP. Nearly all later ones use a wrapper of torch."""
@@ -33,22 +33,22 @@ _FIRST_WITH_WRAPPERS = "09"
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: how to draw a case, what must hold, and its place in the course.
+    """One exercise: its cases, its rules, and its place in the course.
 
     case: draws one case from a `Draw`; called `count` times for the visible cases, and as often for hidden
-    ones.
+    cases.
     rules: the conditions on the trace of every case.
     failed: advice for runs that did not end well.
     driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the
     folder's in_ranks.py.
-    sizes: the world sizes that the text allows.
-    last: one more case, tried only if all others have passed, because it takes seconds, for example with
+    sizes: the world sizes allowed in the text.
+    last: one more case, tried only after all others have passed, because it takes seconds, for example to run
     real agents.
-    keeps_input: whether the text says that inputs must stay as they were.
-    reported: parts of the driver's result that nothing outside the rank confirms, such as counts and
+    keeps_input: whether the text says that inputs must not be changed.
+    reported: parts of the driver's result that cannot be confirmed outside the rank, such as counts and
     observations.
-    observe: for a script's run that failed, yields the names of what was observed, by which
-    `known_outcomes` recognizes a mistake.
+    observe: for a script's failed run, yields the names of the observations by which `known_outcomes`
+    recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -79,7 +79,7 @@ class Exercise:
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET, *, small: bool = False) -> tuple[Case, ...]:
-        """Return the cases of a secret, small ones first; they are always the same for one secret.
+        """Return the cases of a secret, small ones first; the same secret always has the same cases.
 
         small: use small whole numbers in tensors, which are easier to read.
         """
@@ -97,7 +97,7 @@ class Exercise:
     @cached_property
     def may_share_world(self) -> bool:
         """Return whether many cases may share a world."""
-        # Each script starts its own processes in its own folder
+        # Each script starts new processes in a separate folder
         return self.kind is not Kind.SCRIPT
 
 

@@ -1,4 +1,4 @@
-"""Judge a run that did not end well: `FAILURES` lists the kinds, of which the first that applies decides."""
+"""Judge a failed run by the first kind in `FAILURES` that applies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FailureKind:
 
     advise: returns the general advice, or "" if there is none.
     is_about_task: the exercise's advice knows the task, so it comes before the general advice.
-    last_line: follows the failure's own words.
+    last_line: the text after the failure's description.
     """
 
     name: str
@@ -53,13 +53,13 @@ class FailureKind:
     last_line: str = ""
 
     def advice(self, failed: FailedRun) -> str:
-        """Return where to look first, or ""."""
+        """Return advice on where to look first, or ""."""
         entries = failed.exercise.failed if self.is_about_task else ()
         words = (entry.advice for entry in entries if entry.applies_to(failed.case, failed.run))
         return failed.case.fill_facts(next(words, None) or self.advise(failed))
 
     def message(self, failed: FailedRun) -> str:
-        """Return how the run ended."""
+        """Return a description of how the run ended."""
         case = failed.case
         is_alone = case.world_size == 1 and (failed.exercise.kind.is_alone or not case.init)
         text = failed.failure.describe(is_alone=is_alone, with_launch_hint=False)
@@ -72,9 +72,9 @@ def find_kind(failed: FailedRun) -> FailureKind:
 
 
 def _is_own_stub(failure: RankFailed, exercise: Exercise) -> bool:
-    """Return whether an exercise's own stub was called.
+    """Return whether the exercise's stub was called.
 
-    The answer may also call the stub of an earlier exercise, or raise torch's own NotImplementedError.
+    The answer may also call the stub of an earlier exercise, or raise a NotImplementedError of torch.
     """
     kind, message = failure.error.kind, failure.error.message
     if kind != "NotImplementedError":
@@ -198,4 +198,4 @@ FAILURES = (
     ),
     FailureKind("exit", lambda failed: True, Outcome.CRASHED),
 )
-"""The kinds in the order in which they are tried. The last one applies to every failure."""
+"""The kinds in the order of trying them. The last kind applies to every failure."""

@@ -1,4 +1,4 @@
-"""Advice for runs that did not end well, if the failure itself shows the cause."""
+"""Advice for failed runs whose failure shows the cause."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from helpers.ranks.run import Run
 class CrashAdvice:
     """Advice for one kind of failure.
 
-    error_pattern: must match the failure's text. died: also applies if a rank was killed, as happens when a
-    shape differs between ranks. when: a further condition on the case and the run.
+    error_pattern: must match the failure's text. died: also applies if a rank was killed, for example because
+    shapes differ between ranks. when: a further condition on the case and the run.
     """
 
     error_pattern: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class CheckFault(Exception):
-    """The exercise's own functions failed. unjudged: the value on which they failed, in words, if any.
+    """The exercise's functions failed. unjudged: the value on which they failed, in words, if any.
 
-    is_odd: an unexpected kind of value could provoke this failure. Otherwise the check is at fault.
+    is_odd: whether an unexpected kind of value could cause this failure. Otherwise the check is at fault.
     """
 
     def __init__(self, message: str, unjudged: str = "", is_odd: bool = False) -> None:

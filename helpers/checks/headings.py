@@ -1,9 +1,9 @@
 """Read each exercise's number, title, minutes and hints from its file's text, without torch.
 
-helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Files that several share: in_ranks.py (or a
-folder of that name), the only one that ranks import, and shared.py. pictures.py draws what only this
-notebook shows. Exercises of several notebooks share the folder helpers/exercises/shared, in which ranks
-import in_ranks alone
+helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Two files are shared by several exercises:
+shared.py, and in_ranks.py (or a folder of that name), the only file imported by ranks. pictures.py draws
+pictures for this notebook. Exercises of several notebooks share the folder helpers/exercises/shared, from
+which ranks import only in_ranks.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _HEADING_PATTERN = re.compile(
 )
 
 
-# Learners hand in files, and teachers have policies, that still use the name of an earlier release.
+# Learners' files and teachers' policies may still use the name of an earlier release.
 _FORMER_NAMES = {"22_other_roads": "22_launchers_and_backends"}
 
 
 class UnknownExercise(LookupError):
     """No exercise has this name."""
 
-    # IPython shows this in place of a traceback through the course's own files.
+    # IPython shows this instead of a traceback through the course's files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)
 class Heading:
-    """name: of the function that solves the exercise. notebook: its file's name without ".ipynb"."""
+    """name: the function that solves the exercise. notebook: the notebook's file name without ".ipynb"."""
 
     name: str
     notebook: str = ""
@@ -77,9 +77,9 @@ def headings() -> Mapping[str, Heading]:
     """Return each exercise's heading by the name of its function, in the course's order."""
     by_name: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
-        if path.stem in _SHARED_MODULES:  # not an exercise, but shared by several
+        if path.stem in _SHARED_MODULES:  # not an exercise, but a file shared by several
             continue
-        # learners identify an exercise by its function's name alone
+        # learners identify an exercise by its function's name, so it must be unique
         if path.stem in by_name:
             raise ValueError(f"two exercises are called {path.stem}")
         notebook = path.parent.name.removeprefix("nb")
@@ -88,14 +88,14 @@ def headings() -> Mapping[str, Heading]:
 
 
 def _docstring_of(path: Path) -> str:
-    """Return the docstring of a file, without reading further: for the whole course this takes 20 ms."""
+    """Return the docstring of a file, without reading further: 20 ms for the whole course."""
     # by tokens, not by import or `ast`, so that hints appear at once, without torch
     with path.open(encoding="utf-8") as file:
         tokens = tokenize.generate_tokens(file.readline)
         return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))
 
 
-# As numbers, not as text, so that 10.2 comes after 9.1.
+# Compare numbers, not texts, so that 10.2 comes after 9.1.
 def _number_key(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 
@@ -106,7 +106,7 @@ def notebooks() -> tuple[str, ...]:
 
 
 def all_names_of(notebook: str) -> tuple[str, ...]:
-    """Return the notebook's name, and those that it had in earlier releases."""
+    """Return the notebook's name, and its names in earlier releases."""
     return (notebook, *(former for former, name in _FORMER_NAMES.items() if name == notebook))
 
 
@@ -128,7 +128,7 @@ def find_heading(query: Any) -> Heading:
 
 
 def unknown_exercise_error(name: str, known_names: Iterable[str]) -> UnknownExercise:
-    """Return the error for a name that no exercise has, with the names that are most similar."""
+    """Return the error for an unknown exercise name, with the most similar names."""
     similar = difflib.get_close_matches(name, list(known_names), 3)
     meant = (
         f"Did you mean {' or '.join(similar)}?"

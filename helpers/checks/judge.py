@@ -1,10 +1,9 @@
-"""Compare what the ranks of one case returned with the right values, and return a verdict with true advice.
+"""Compare the ranks' values in one case with the right values, and return a verdict with true advice.
 
     values: right? -> which relation to the right value explains every wrong rank of all cases? -> advice
     trace:  rules  -> facts, shown next to it
 
-Advice is a sentence that explains everything that is wrong. Without such a sentence, only the difference is
-shown.
+Advice is a sentence that explains all differences. Without such a sentence, only the difference is shown.
 """
 
 from __future__ import annotations
@@ -36,38 +35,38 @@ def judge(
     passed_cases: Sequence[Execution] = (),
     shape: AnswerShape = NO_SHAPE,
 ) -> CaseVerdict:
-    """Judge one case. other_failures: more cases that went wrong, which advice must explain as well.
+    """Judge one case. other_failures: more failed cases, which advice must also explain.
 
-    passed_cases: cases that went right, which the advised change must not make wrong. shape: of the answer,
-    whose parameters label the inputs for the reader.
+    passed_cases: passed cases, which the advised change must not make wrong. shape: the answer's shape, whose
+    parameters label the inputs for the reader.
 
-    Raises only if the exercise's own functions do. `JudgeFailed` means that they failed on a returned
-    value, which may be of an unexpected kind. Any other error is a fault of the check, not of the
-    answer.
+    Only the exercise's functions can raise an error. `JudgeFailed` means that they failed on a returned
+    value, which may be of an unexpected kind. Any other error is a fault of the check, not of the answer.
     """
     case, run, label = execution.case, execution.run, label_of(exercise, execution.case)
     if run.failure is not None:
         return _judge_failure(exercise, case, run, run.failure)
     all_findings, joint_finding = execution.all_findings(), execution.joint_finding()
-    # nothing outside the rank confirms these parts, so they must at least be possible
+    # these parts cannot be confirmed outside the rank, so they must at least be possible
     impossible = [find_impossible_value(exercise.reported, value) for value in run.values]
     # an impossible count is a lie or a broken driver, so findings from it mean nothing
     all_findings = [
         impossible_value or found
         for impossible_value, found in zip(impossible, all_findings, strict=True)
     ]
-    # in a world of one rank, a problem of all values together is shown at the rank's own value
+    # in a world of one rank, a problem of all values together is shown next to the rank's value
     if case.world_size == 1:
         all_findings, joint_finding = [all_findings[0] or joint_finding], None
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
-        # a single rank has no rank to communicate with, and may know that from the start
+        # a single rank has no peer, and may know that from the start
         rules = ()
     problems = [(rule, problem) for rule in rules if (problem := rule.problem(run.trace, case))]
     broken = tuple(problem for _, problem in problems)
     broken_rules = tuple(rule.text for rule, _ in problems)
     if any(all_findings) or joint_finding:
-        # only for failures: writing down passed values takes as long as comparing them, and is never read
+        # only for failures: formatting passed values takes as long as comparing them, and their text is
+        # never read
         rows = tuple(
             _make_row(exercise, execution, rank, found, shape.parameters)
             for rank, found in enumerate(all_findings)
@@ -75,7 +74,7 @@ def judge(
         advice = advise([execution, *other_failures], passed_cases, shape)
         if exercise.kind.is_adversarial and not advice:
             advice = missing_wait_advice(run)
-        # this finding concerns all ranks together, none of which is right or wrong on its own
+        # this finding concerns all ranks together, so no single rank is right or wrong
         all_ranks_text = "" if joint_finding is None else _describe_joint(case, joint_finding)
         found = [finding for finding in (*all_findings, joint_finding) if finding]
         if all(finding.rests_on_time for finding in found) and not broken:
@@ -104,8 +103,8 @@ def judge(
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        # Right values earn at most half of the points, because the rules are what the task is about. The
-        # more of them are broken, the less remains of that half.
+        # Right values earn at most half of the points, because the task is about the rules. The more rules
+        # are broken, the less remains of that half.
         credit = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
             label=label,
@@ -145,7 +144,7 @@ def _describe_joint(case: Case, joint_finding: Finding) -> str:
 
 
 def label_of(exercise: Exercise, case: Case) -> str:
-    """Return a case's name: its ranks, and what distinguishes it from others of its size."""
+    """Return a case's name: its ranks, and its difference from others of its size."""
     label = re.sub(r"\B\(\) of ", "a scalar of ", case.label.replace("torch.", ""))
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 
@@ -159,7 +158,7 @@ def _make_row(
 ) -> Row:
     case = execution.case
     expected_value = value_for_rank(case.right, rank)
-    # a driver's inputs and findings are the check's own; `problem` says them in words
+    # a driver's inputs and findings belong to the check; `problem` describes them in words
     has_judge = callable(expected_value) or isinstance(expected_value, AllRanks)
     has_plan = exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
     has_plan |= exercise.kind is Kind.SCRIPT and case.shown is not None

@@ -1,4 +1,4 @@
-"""Recognize a script exercise's known mistakes by what a check observed of the answer's run.
+"""Recognize a script exercise's known mistakes by a check's observations of the answer's run.
 
     # %% half a file is loaded | seen: half a file loaded
     # A rank was killed while it wrote, and left half a file, which was loaded as if it were whole.
@@ -6,9 +6,8 @@
 Entries that several exercises of a notebook share are in its `shared.answers`.
 
 A script takes seconds, so its known mistakes are not run for comparison, unlike those of other
-exercises. Instead, each observation of the answer's run has a name. A `Finding` names what was `seen`,
-and `Exercise.observe` names what happened in a run that failed. If several entries name an observation
-that was made, the first entry counts.
+exercises. Instead, each observation of the answer's run has a name. A `Finding` lists these names in `seen`,
+and `Exercise.observe` yields them for a failed run. If several entries match, the first entry counts.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ TIMED_OUT = "timed out"
 
 
 def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return the entries of an exercise, then those entries of its notebook that it does not replace."""
+    """Return the entries of an exercise, then the entries of its notebook that it does not replace."""
     own_mistakes = [entry for entry in known_mistakes(exercise) if entry.seen]
     titles = {entry.title for entry in own_mistakes}
     return (
@@ -41,7 +40,7 @@ def known_outcomes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
 
 
 def recognize_mistake(exercise: Exercise, execution: Execution) -> KnownMistake | None:
-    """Return the first entry whose observation explains all that is wrong in a case."""
+    """Return the first entry whose observation explains all problems of a case."""
     run = execution.run
     if run.failure is not None:
         observe = exercise.observe

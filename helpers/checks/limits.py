@@ -1,7 +1,7 @@
-"""Recognize a run that a limit has ended: of memory, processes, files, disk, output or processor time.
+"""Recognize a run ended by a limit of memory, processes, files, disk, output or processor time.
 
-`failed_runs` gives such a run its outcome and advice. `match_mistakes` compares it with no known mistake,
-because any program that runs into the same limit ends in the same way.
+`failed_runs` gives such a run its outcome and advice. `match_mistakes` does not compare it with known
+mistakes, because all programs that exceed the same limit end in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.ranks.world import FLOOD_ERROR
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit. advice: where its author should look."""
+    """One limit. advice: where the answer's author should look."""
 
     name: str
     outcome: Outcome
@@ -53,16 +53,16 @@ _PROCESSOR = Limit(
     "It used up its processor time. Is there a loop that never ends?",
 )
 LIMITS = (MEMORY, PROCESSES, FILES, _DISK, _OUTPUT, _PROCESSOR)
-# Outcomes that say which limit was exceeded, and nothing about the way to the answer.
+# Outcomes that name the exceeded limit, without a hint at the right answer.
 RESOURCE_OUTCOMES = frozenset(limit.outcome for limit in LIMITS if limit is not _PROCESSOR)
-# How an exceeded limit appears in a rank: the start of the error's text, its kind included.
+# The start of an error's text, including its type, when a rank has exceeded a limit.
 _ERROR_PATTERNS = (
     (MEMORY, r"MemoryError|.*(?:can't allocate memory|std::bad_alloc|Cannot allocate memory)"),
     (_DISK, r"OSError: \[Errno (?:27|28|122)\]|.*(?:No space left on device|File too large)"),
     (FILES, r"OSError: \[Errno 2[34]\]|.*Too many open files"),
     (PROCESSES, r"RuntimeError: can't start new thread"),
 )
-# fork() says only that a resource is unavailable for now, and a read that does not wait says the same.
+# fork() reports only a temporarily unavailable resource, and so does a nonblocking read.
 _UNAVAILABLE_PATTERN = re.compile(r"BlockingIOError: \[Errno 11\]")
 _STARTING_PATTERN = re.compile(r"fork|Process|Popen|spawn|\.start\(|subprocess")
 # The kernel's signals at a limit of one process.
@@ -70,7 +70,7 @@ _SIGNALS = {"SIGXCPU": _PROCESSOR, "SIGXFSZ": _DISK}
 
 
 def exceeded_limit(failure: RankFailure | None) -> Limit | None:
-    """Return the limit that ended a run, or None if nothing shows that one did."""
+    """Return the limit that ended a run, or None if there is no sign of a limit."""
     if isinstance(failure, RankDied):
         return _SIGNALS.get(failure.signal)
     if not isinstance(failure, RankFailed):
@@ -85,16 +85,16 @@ def exceeded_limit(failure: RankFailure | None) -> Limit | None:
     ):
         return PROCESSES
     found = next((x for x, pattern in _ERROR_PATTERNS if re.match(pattern, text, re.S)), None)
-    # in the course's own code, the same error may be about what all programs of a user share
+    # in the course's code, the same error may be about a limit shared by all programs of a user
     return found if found is MEMORY or error.frames else None
 
 
 def is_ended_by_limit(failure: RankFailure | None) -> bool:
-    """Return whether a limit ended a run, or may have: a rank that was killed cannot say why."""
+    """Return whether a limit ended a run, or might have: a killed rank cannot say why it was killed."""
     killed = isinstance(failure, RankDied) and failure.signal == "SIGKILL"
     return killed or exceeded_limit(failure) is not None
 
 
 def advice_on(outcome: Outcome) -> str:
-    """Return where to look after a limit with this outcome, or "" if there is no such limit."""
+    """Return the advice of the limit with this outcome, or "" if there is no such limit."""
     return next((limit.advice for limit in LIMITS if limit.outcome is outcome), "")

@@ -1,7 +1,7 @@
-"""Count the bytes of the tensors that a process holds: notebook 12 measures this, and its checks limit it.
+"""Count the bytes of the tensors held by a process: notebook 12 measures this, and its checks limit it.
 
-Call it inside a rank. A storage counts once, as a whole, however many views it has and wherever it is kept:
-in an attribute, a list, a closure, or the graph that autograd keeps for backward.
+Call it inside a rank. A storage counts once, as a whole, however many views it has, even if it is held by an
+attribute, a list, a closure, or autograd's graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
 RECOUNTS = 20
-"""Polls of a count for which no limit is given."""
+"""Number of polls for a count without a limit."""
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
@@ -28,17 +28,17 @@ def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
 
 
 class LiveTensorCounter:
-    """Counts the bytes of tensors that were made in a block of `tensors_held` and still exist."""
+    """Counts the bytes of tensors created in a block of `tensors_held` that still exist."""
 
     def __init__(self) -> None:
         self._wait_left_s = PATIENCE_S
         self._sizes: list[int] = []
 
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
-        """Return the count, without storages of `others`. If it exceeds `most`, wait a little and recount.
+        """Return the count, without storages of `others`. If it exceeds `most`, wait briefly and recount.
 
-        gloo's own thread releases tensors a moment after a call has returned, so a count may come too
-        early. All counts of one block together wait at most PATIENCE_S.
+        gloo's thread releases tensors a moment after a call has returned, so a count may be too early.
+        All counts of one block together wait for at most PATIENCE_S.
         """
         smallest = count = self._count(others)
         for _ in range(RECOUNTS if most is None else 0):
@@ -78,24 +78,24 @@ class LiveTensorCounter:
 
 @contextmanager
 def tensors_held() -> Iterator[LiveTensorCounter]:
-    """Yield a counter of the bytes of all tensors that are made in this block and still held.
+    """Yield a counter of the bytes of all tensors created in this block and still held.
 
-    Tensors that autograd saves for backward count. Those that existed before the block do not, and the
-    garbage collector ignores them from then on: use this in a rank, which ends soon.
+    Tensors saved by autograd for backward count. Tensors that existed before the block do not count, and the
+    garbage collector ignores them from then on, so use this only in a rank, which ends soon.
     """
-    # import what an optimizer would import, because no large object may be created after this
+    # import an optimizer's modules now, because no large object may be created later
     import_module("torch._dynamo")
     gc.collect()
     gc.freeze()  # the collector ignores everything that exists now, which also makes counting fast
     # torch 2.14 and later warn that selective checkpointing does not use these hooks, which changes no count
     warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
-    # keep what only C++ would hold in a Python object as well, so that it can be found
+    # also keep tensors that only C++ would hold in a Python object, so that they can be found
     with saved_tensors_hooks(_identity, _identity):
         yield LiveTensorCounter()
 
 
 def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
-    # garbage must not count as held
+    # collect garbage first, because it must not count as held
     gc.collect()
     tensors = [obj for obj in gc.get_objects() if issubclass(type(obj), torch.Tensor)]
     # the known value of a fake tensor is the same tensor, which must not count twice
@@ -114,7 +114,7 @@ def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
-    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage of its own."""
+    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage."""
     storages = {}
     for tensor in tensors:
         if hasattr(tensor, "__tensor_flatten__"):

@@ -1,4 +1,4 @@
-"""Turn an answer's source into the function or class that it defines, inside a rank."""
+"""Inside a rank: build the function or class that an answer's source defines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANSWER_FILE = "<answer>"
 
 def build(source: str, name: str) -> Any:
     """Execute an answer's source in `__main__` and return the object called `name`."""
-    # code that reads a function's source, such as torch.jit.script, finds it as in a notebook
+    # code that reads a function's source, such as torch.jit.script, should find it, as in a notebook
     linecache.cache[ANSWER_FILE] = (
         len(source),
         None,

@@ -1,9 +1,9 @@
-"""Find the known mistake that explains a wrong answer: the one that behaves like it in the same cases.
+"""Find the known mistake that explains a wrong answer by behaving like it in the same cases.
 
-    the case shown, one more wrong, two that passed  --> every mistake --> those alike on all of them
-    the cases of some other world sizes              --> those         --> those that fail in the same of them
-    further cases, if several sentences are left     --> those         --> those alike on all of them
-    newly drawn cases, if several are left even then --> those         --> one, or none
+    the shown case, one more wrong, two passed       --> every mistake --> mistakes alike on all of them
+    the cases of some other world sizes              --> those         --> mistakes failing in the same cases
+    further cases, if several sentences are left     --> those         --> mistakes alike on all of them
+    newly drawn cases, if several are still left     --> those         --> one, or none
 
 Mistakes run under the same conditions as the answer: the same cases and world size, the same late rank, the
 same poison values in buffers. If two mistakes with different sentences cannot be distinguished, neither
@@ -45,16 +45,16 @@ _MAX_OTHER_CASES = 4
 # time, of lines that torch logs.
 _VARYING_TEXT_PATTERN = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
-    # pybind's stack of a callback of a future: how deep it is depends on whether the future was done already
+    # pybind's stack of a future's callback: its depth depends on whether the future was already done
     r"|\n\nAt:\n[\s\S]*"
 )
 
 
 _MORE_IS_WRONG = "(Something else is wrong as well.)"
 Alike = Callable[[Exercise, Execution, Execution], bool]
-"""Whether an answer and a known mistake behave alike in a case."""
+"""Function that returns whether an answer and a known mistake behave alike in a case."""
 Matches = MutableMapping[str, str]
-"""Digest of what an answer did -> title of the mistake that explains it, or "" if none does."""
+"""Digest of an answer's behavior -> title of the mistake that explains it, or "" if there is none."""
 
 
 def find_mistake(
@@ -65,14 +65,14 @@ def find_mistake(
     passed_cases: Sequence[Execution],
     matches: Matches,
 ) -> KnownMistake | None:
-    """Return the mistake that behaves like the answer, if there is one.
+    """Return the mistake that behaves like the answer, or None.
 
-    shown_case, outcome: the case that the learner will see, and its outcome. wrong_cases, passed_cases: other
-    cases in which the answer was wrong, or right. matches: earlier results, to which this one is added, so
+    shown_case, outcome: the case shown to the learner, and its outcome. wrong_cases, passed_cases: other
+    cases in which the answer was wrong, or right. matches: earlier results, to which this result is added, so
     that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
-    # every program that runs into a limit ends alike, whatever is wrong with it
+    # all programs that exceed a limit end alike, whatever their mistakes
     if is_ended_by_limit(shown_case.run.failure):
         return None
     if exercise.kind is Kind.SCRIPT:  # a script takes seconds
@@ -90,7 +90,7 @@ def find_mistake(
         part_key = f"{key} in part"
         if in_part and not matches[key] and part_key not in matches:
             matches[part_key] = _find_title(answer, *cases, alike_in_first_part)
-    # by title, because it may have been found for another learner's answer
+    # by title, because the mistake may have been found for another learner's answer
     title = matches[key] or matches.get(part_key, "")
     mistake = next((mistake for mistake in mistakes if mistake.title == title), None)
     if mistake is None or matches[key]:
@@ -101,7 +101,7 @@ def find_mistake(
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
     """Return a digest of an answer's behavior in some cases.
 
-    Two digests differ even if only one last digit differs.
+    A difference in one last digit makes two digests differ.
     """
     digest = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for execution in executions:
@@ -127,7 +127,7 @@ def _find_title(
     alike = alike or behave_alike
     size = shown_case.case.world_size
     same_size_wrong = [execution for execution in wrong_cases if execution.case.world_size == size]
-    # a mistake that is wrong in a case that the answer passes is a different one
+    # a mistake that fails a case which the answer passes is a different mistake
     same_size_passed = [
         execution for execution in passed_cases if execution.case.world_size == size
     ]
@@ -152,7 +152,7 @@ def _find_title(
             answer, candidates, list(_run_on_further_cases(answer, shown_case)), alike=alike
         )
     if alike is alike_in_first_part and candidates:
-        # a pair of mistakes explains the part as well, but claims more
+        # a pair of mistakes also explains the part, but claims more
         candidates = [min(candidates, key=lambda mistake: len(mistake.edit or mistake.source))]
     sentences = {mistake.words for mistake in candidates}
     return candidates[0].title if len(sentences) == 1 else ""
@@ -161,9 +161,9 @@ def _find_title(
 def _cases_of_other_sizes(
     size: int, wrong_cases: Sequence[Execution], passed_cases: Sequence[Execution]
 ) -> list[tuple[list[Execution], list[Execution]]]:
-    """Return the cases of at most two other world sizes: those that failed, and those that passed.
+    """Return the failed and the passed cases of at most two other world sizes.
 
-        The sizes are the smallest at which some cases failed, and the one at which most cases passed. A
+        The sizes are the smallest size at which some cases failed, and the size at which most cases passed. A
     world costs 50 ms.
     """
     failing = _group_by_size(size, wrong_cases)
@@ -189,7 +189,7 @@ def _group_by_size(
 def _run_on_further_cases(answer: Worlds, shown_case: Execution) -> Iterable[Execution]:
     """Draw further cases and run the answer on them."""
     sizes = {shown_case.case.world_size}
-    # a separate secret, because the visible cases have not distinguished the mistakes
+    # a separate secret, because the visible cases did not distinguish the mistakes
     own_server = answer.connection is None
     for case in draw(answer.exercise, ADVICE_SECRET, own_server=own_server):
         if case.world_size not in sizes and len(sizes) <= _MAX_OTHER_CASES:
@@ -206,7 +206,7 @@ def _similar_mistakes(
 ) -> list[KnownMistake]:
     """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
 
-    weak_cases: cases of the same size in which the mistakes only have to pass or fail as the answer did.
+    weak_cases: cases of the same size in which a mistake only needs to pass or fail like the answer.
     """
     candidates = list(mistakes)
     alike = alike or behave_alike
@@ -234,7 +234,7 @@ def _similar_mistakes(
 
 
 def _world_key(execution: Execution) -> tuple[int, int]:
-    """Return a key that is equal for cases which may share a world, and unique for a case that may not."""
+    """Return a key that is equal for cases which may share a world, and unique for any other case."""
     return execution.case.world_size, 0 if _can_share(execution) else id(execution.case)
 
 
@@ -254,9 +254,9 @@ _MAX_RECORDED_RUNS = 3000
 
 @contextmanager
 def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
-    """Keep the runs of known mistakes, so that a proof, which compares all, runs none twice on a case.
+    """Keep the runs of known mistakes, so that a proof comparing all mistakes runs each only once per case.
 
-    A check of a learner's answer keeps nothing, because a run contains all that its ranks sent.
+    Runs are large, because they contain all of the ranks' messages, so checks of learners' answers keep none.
     """
     global _recorded_runs
     previous, _recorded_runs = _recorded_runs, runs
@@ -271,7 +271,7 @@ def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
 def _run_or_reuse(
     worlds: Worlds, turns: Sequence[Turn], in_one_world: bool
 ) -> list[list[Execution]]:
-    """Run all programs of `worlds` as `_run_programs` does, except where runs on these turns are kept."""
+    """Run all programs of `worlds` like `_run_programs`, except if their runs on these turns are kept."""
     if _recorded_runs is None:
         return _run_programs(worlds, range(len(worlds.programs)), turns, in_one_world)
     recorded = _recorded_runs
@@ -328,8 +328,8 @@ def _run_programs(
 ) -> list[list[Execution]]:
     """Run each program on each turn; return the runs, up to the failure if a program fails.
 
-    in_one_world: run them in one world as long as each leaves it clean. If one does not, run half of them in
-    each of two worlds, and so on. Otherwise each program has its own worlds.
+    in_one_world: run all programs in one world as long as each leaves it clean. If a program does not, run
+    half of them in each of two worlds, and so on. Otherwise each program has separate worlds.
     """
     if in_one_world and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
@@ -337,7 +337,7 @@ def _run_programs(
             shared = worlds.run_turns(all_turns)
             if shared is not None:
                 runs = shared[0]
-                # What the last program leaves behind affects no other program.
+                # The last program cannot affect another program by leaving something behind.
                 if all(is_clean(execution.run.trace) for execution in runs[: -len(turns)]):
                     return [
                         runs[start : start + len(turns)]
@@ -362,10 +362,10 @@ def _run_programs(
 
 
 def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> bool:
-    """Return whether two programs did the same in a case, as far as a check of this exercise can see.
+    """Return whether a check of this exercise can see no difference between two programs in a case.
 
-    That is: on every rank the same values within the check's tolerance, with the same dtype and shape, the
-    same changed inputs, and the same broken rules; or the same failure.
+    They have the same failure or, on every rank, the same values within the check's tolerance, the same
+    dtypes and shapes, the same changed inputs, and the same broken rules.
     """
     if execution.run.failure is not None or other.run.failure is not None:
         same_type = type(execution.run.failure) is type(other.run.failure)
@@ -387,8 +387,8 @@ def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> 
 def alike_in_first_part(exercise: Exercise, answer: Execution, mistake: Execution) -> bool:
     """Return whether a mistake explains the first part that is wrong in an answer with several mistakes.
 
-    That part has the same wrong value on every rank, and whatever else the mistake makes wrong is wrong in
-    the answer as well.
+    That part has the same wrong value on every rank, and all other parts that the mistake makes wrong are
+    also wrong in the answer.
     """
     if not (_has_comparable_part(answer) and mistake.run.failure is None):
         return answer.run.failure is None and not any(answer.all_findings())
@@ -407,7 +407,7 @@ def alike_in_first_part(exercise: Exercise, answer: Execution, mistake: Executio
 
 
 def _has_comparable_part(execution: Execution) -> bool:
-    """Return whether the first wrong part has several numbers, which two mistakes do not share by chance."""
+    """Return whether the first wrong part has several numbers, which are unlikely to be equal by chance."""
     right = execution.case.right
     if execution.run.failure is not None or not isinstance(right, NamedParts):
         return False
@@ -435,7 +435,7 @@ def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
 
 
 def _end_reason(run: Run) -> list[Any]:
-    """Return why a run ended: the error, or which rank waits in which call; empty if it ended well."""
+    """Return why a run failed: the error, or which rank waits in which call; empty if it did not fail."""
     failure = run.failure
     if isinstance(failure, RankFailed):
         return [failure.error.kind, _VARYING_TEXT_PATTERN.sub("", failure.error.message)]

@@ -1,4 +1,4 @@
-"""Advise on a module or a file that an answer did not find, if the error shows why it is missing."""
+"""Advise on a module or a file that was not found, if the error shows why it is missing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NO_FILE_ADVICE = (
     "rank writes the file, the other ranks must wait until it has. If the file is your own, write what the "
     "answer needs into a cell: only the notebook is handed in."
 )
-# A folder that a launch made for its ranks: what is in it was made by the program or for it.
+# A folder that a launch made for its ranks: its files were made by the program or for it.
 _FOLDER_OF_LAUNCH_PATTERN = re.compile(r"/world-\d+/")
 
 
 def missing_file_advice(failure: RankFailed) -> str:
-    """Return where to look if a module or a file is missing, and "" for every other failure."""
+    """Return advice if a module or a file is missing, and "" for every other failure."""
     if failure.error.kind == "ModuleNotFoundError":
         return _NO_MODULE_ADVICE
     if failure.error.kind != "FileNotFoundError":

@@ -1,10 +1,10 @@
-"""An exercise's known mistakes: wrong programs, each with the sentence that its author must read.
+"""An exercise's known mistakes: wrong programs, each with a sentence for its author.
 
-They are in NAME.answers (see `answer_file`), next to the exercise's own file. Many are close to a solution.
-A learner's bundle therefore has NAME.sealed instead. It holds the mistakes alone, and it is compressed, so
-that opening the file shows none of them. Each program in it is whole, because a check runs it.
+They are in NAME.answers (see `answer_file`), next to the exercise's Python file. Many are close to a
+solution. A learner's bundle therefore has NAME.sealed instead. It contains only the mistakes, and is
+compressed, so that opening the file shows none of them. Each program in it is whole, because a check runs it.
 
-An instructor's own mistakes, learned from a class, are in files of the same form in a separate folder:
+Mistakes that an instructor has collected from a class are in files of the same form in a separate folder:
 `$REAL_RANKS_MISTAKES` or, if it is not set, `work/mistakes` of this copy of the course. They are read after
 the course's.
 """
@@ -44,13 +44,13 @@ _EXERCISES = Path(__file__).parents[1] / "exercises"
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A wrong program. words: what its author reads. outcome: how a check of it ends.
+    """A wrong program. words: the sentence for its author. outcome: the outcome of its check.
 
     seen: in a script exercise, the name of the observation by which it is recognized. A check does not run
-    it, and it may have no program.
+    such a mistake, so it may have no program.
 
-    edit: how it differs from the solution, or from the right answer called `base`; "" if it was written
-    whole.
+    edit: the difference from the solution, or from the right answer called `base`; "" if the program was
+    written whole.
     """
 
     title: str
@@ -63,14 +63,14 @@ class KnownMistake:
 
 
 def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return an exercise's mistakes in the order of their files; none if there is no file."""
+    """Return an exercise's mistakes in the order of their files; an empty result if there is no file."""
     if not exercise.notebook:
         return ()
     return _read_mistakes(answers_path(exercise), instructor_folder() / f"{exercise.name}.py")
 
 
 def shared_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
-    """Return the mistakes that all script exercises of a notebook share, from its `shared.answers`."""
+    """Return the mistakes shared by all script exercises of a notebook, from its `shared.answers`."""
     return _read_mistakes(answers_path(exercise).with_name(f"shared{ANSWERS}"), Path())
 
 
@@ -80,7 +80,7 @@ def _read_mistakes(answers_path: Path, own_path: Path) -> tuple[KnownMistake, ..
     sealed_path = answers_path.with_suffix(SEALED)
     mistakes: tuple[KnownMistake, ...] = ()
     if answers_path.is_file():
-        # If this copy of the course lacks the solution, edits of it cannot be read, and are left out.
+        # If this copy of the course lacks the solution, its edits cannot be read, and are left out.
         with suppress(MissingSolution):
             mistakes = select_mistakes(read_answers_at(answers_path))
     elif sealed_path.is_file():
@@ -114,7 +114,7 @@ def solution_of(path: Path) -> Program:
 
 
 def instructor_folder() -> Path:
-    """Return the folder of the mistakes that an instructor has added to the course's."""
+    """Return the folder of the mistakes added by an instructor."""
     folder = os.environ.get("REAL_RANKS_MISTAKES")
     return Path(folder).expanduser() if folder else _EXERCISES.parents[1] / "work" / "mistakes"
 
@@ -125,14 +125,14 @@ def answers_path(exercise: Exercise | Heading) -> Path:
 
 
 def readable_program(mistake: KnownMistake) -> str:
-    """Return a mistake in the form for readers: its edit of the solution, or its program without imports."""
+    """Return a mistake in readable form: its edit of the solution, or its program without imports."""
     if mistake.edit and not mistake.base:
         return mistake.edit
     return mistake.source.removeprefix(IMPORTS).strip("\n")
 
 
 def clear_caches() -> None:
-    """Forget the files that were read, so that they are read again when needed."""
+    """Forget the contents of read files, so that the files are read again when needed."""
     _read_mistakes.cache_clear()
     read_answers_at.cache_clear()
     read_reference.cache_clear()
@@ -156,7 +156,7 @@ def select_mistakes(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
 
 
 def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
-    """Read the mistakes of a file whose programs are whole, as an instructor's own are.
+    """Read the mistakes of a file whose programs are whole, such as an instructor's file.
 
     Raises:
         ValueError: An entry is malformed. The message names file and line.
@@ -165,7 +165,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 
 
 def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
-    """Return the text of a file of answers with one more mistake, after the last one that it has.
+    """Return the text of a file of answers with one more mistake, after its last mistake.
 
     path: the path of the file, by which its solution is found. Raise ValueError if reading the result
     would not return the answers of `text` and exactly this one.
@@ -188,8 +188,9 @@ def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -
         + write_entry(entry)
         + ("\n" + text_after if text_after else "")
     )
-    # A learner's program is data, but this file contains it as text. A line in one of its strings may look
-    # like a marker, and would become a separate mistake with the learner's program and sentence.
+    # A learner's program is data, but this file contains it as text. A line inside a string of the program
+    # may look like a marker, and would become a separate mistake with a program and sentence chosen by the
+    # learner.
     reference = None if path is None else partial(solution_of, path)
     old_answers = read_answers_file(text, reference=reference)
     new_answers = read_answers_file(new_text, reference=reference)
@@ -203,7 +204,7 @@ def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -
 
 
 def _is_same_entry(entries: Sequence[KnownAnswer], entry: KnownAnswer, text: str) -> bool:
-    """Return whether the last entry that was read is the one that was written."""
+    """Return whether the last entry read is the entry that was written."""
     if not entries:
         return False
     source = entries[0].source if entry.edit else common_code(text) + entry.source

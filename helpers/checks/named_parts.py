@@ -1,4 +1,4 @@
-"""Judge a dict that a rank returned: each named part is a value or an observation."""
+"""Judge a dict returned by a rank: each named part is a value or an observation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from helpers.checks.case import Finding
 from helpers.checks.compare import difference
 
 Parts = Mapping[str, Any]
-"""What one rank returns, by name."""
+"""One rank's returned values, by name."""
 
 
 @dataclass(frozen=True)
 class NamedParts:
-    """Judges a dict that a driver returned, part by part.
+    """Judges a dict returned by a driver, part by part.
 
     right[r] belongs to rank r, and its parts are judged in their order. If the right value of a part is "",
-    the part is an observation of the driver, and any other text says what is wrong. If the right value is
+    the part is an observation of the driver, and any other text describes a problem. If the right value is
     not a text, a returned text says why the driver has no value. scale: the size of the numbers that are
-    summed, or a dict with the size for each part. advice: called with the name of the first wrong part and
-    all parts, returns what to do about it, or ""; or a dict of such sentences by name. unused: parts that
-    may be None or zeros, such as gradients that no rank has.
+    summed, or a dict with the size for each part. advice: a function that is called with the name of the
+    first wrong part and all parts, and returns a sentence or ""; or a dict of such sentences by name. unused:
+    parts that may be None or zeros, such as gradients that no rank has.
     """
 
     right: Sequence[Parts]
@@ -33,7 +33,7 @@ class NamedParts:
     unused: frozenset[str] = frozenset()
 
     def __call__(self, got: Any, rank: int) -> Finding | None:
-        """Judge what one rank returned."""
+        """Judge one rank's returned value."""
         name, problem = self.first_problem(got, rank)
         if not problem:
             return None
@@ -45,11 +45,11 @@ class NamedParts:
             )
         is_observation = (
             not name or self.right[rank].get(name) == ""
-        )  # an observation is shown as it is
+        )  # an observation is shown unchanged
         return Finding(problem if is_observation else f"{name}: {problem}", advice)
 
     def first_problem(self, got: Any, rank: int) -> tuple[str, str]:
-        """Return the first part that is wrong: its name, and how it differs."""
+        """Return the name of the first wrong part, and its difference."""
         if not isinstance(got, dict):
             return "", "nothing was returned"
         for name, expected in self.right[rank].items():
@@ -58,7 +58,7 @@ class NamedParts:
         return "", ""
 
     def wrong_parts(self, got: Any, rank: int) -> list[str]:
-        """Return the names of all parts that are wrong."""
+        """Return the names of all wrong parts."""
         if not isinstance(got, dict):
             return list(self.right[rank])
         return [
@@ -76,15 +76,15 @@ class NamedParts:
             text = _text_or_nothing(value)
             return f"{text}; expected: {expected}" if expected else text
         if isinstance(value, str):
-            # the driver could not get the value, and says why
+            # the text says why the driver has no value
             return value
         if value is None and expected is not None:
             return "it is missing"
         return difference(expected, value, scale=self._scale_of(name))
 
     def same(self, one: Any, other: Any, rank: int, names: Sequence[str] = ()) -> bool:
-        """Return whether two programs returned the same, in the parts that are judged, or in `names` only."""
-        # a hostile rank may return anything, not only what the driver returns
+        """Return whether two programs returned the same judged parts, or the same parts `names`."""
+        # a hostile rank may return anything, not only the driver's result
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(
@@ -105,7 +105,7 @@ def _text_or_nothing(value: Any) -> str:
 
 
 def largest(*values: Any) -> float:
-    """Return the size of the largest number in some tensors, or in dicts of them; 0 if there is none."""
+    """Return the size of the largest number in tensors, or in dicts of tensors; 0 if there is none."""
     flat_values = [
         value
         for value in values

@@ -1,11 +1,11 @@
-"""Find out whether an answer passes the cases of several secrets, with half as many worlds as separately.
+"""Try an answer on the cases of several secrets together, with half as many worlds as separately.
 
-    Exercise.draw, for each secret -> cases -- all of one size in a world --> all pass: the results
+    Exercise.draw, for each secret -> cases -- one world per size --> all pass: the results
                                                                           `--> else: None
 
-A grader tries this first, because most answers of a class are right. If an answer is not, nothing of the
-run may be shown: each rank had the inputs of all secrets, including hidden ones, and could return them as
-its result.
+A grader tries this first, because most answers of a class are right. If an answer fails, nothing from the run
+may be shown: each rank had the inputs of all secrets, including hidden ones, and could return them as its
+result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pass_all(
 ) -> list[CheckResult] | None:
     """Return a passing result for each secret, or None if a case fails or cannot share a world.
 
-    If it returns None, nothing is known about the answer, and `grade` must try it.
+    After None, nothing is known about the answer, and `grade` must try it.
     """
     if not exercise.may_share_world:
         return None
@@ -69,7 +69,7 @@ def _passing_results(
 
 
 def _judge_group(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
-    """Judge cases of one size, by id() of the case; leave out cases that could not be tried together."""
+    """Judge cases of one size, by id() of the case; leave out cases that could not share the world."""
     if len(group) > 1:
         return {key: run.verdict for key, run in run_in_one_world(worlds, group).items()}
     return {id(turn.case): judge_case(worlds.exercise, worlds.run_alone(turn)) for turn in group}

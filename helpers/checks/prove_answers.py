@@ -1,4 +1,4 @@
-"""Prove what a file of answers claims: how a check of each answer ends, and what its author reads."""
+"""Prove the claims of a file of answers: the outcome of each answer's check, and its advice."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from helpers.checks.reference_source import whole_program
 from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
-# A name in braces that a case's facts should have filled in. Braces in an f-string such as f"{rank}" are
-# Python.
+# A name in braces that should have been replaced by a case's fact. Braces in an f-string such as f"{rank}"
+# are Python.
 _FACT_IN_BRACES_PATTERN = re.compile(r"\{(?!rank\b)\w+\}")
 MAX_EDIT_LINES = 8
-"""Largest number of lines of an edit. A program that differs in more lines is stored whole."""
+"""Largest number of lines in an edit. A program that differs in more lines is stored whole."""
 
 
 class CannotAdd(Exception):
-    """A wrong answer cannot become a known mistake. The message is one line and says why."""
+    """A wrong answer cannot become a known mistake. The message is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class Proof:
     """The result of checking one mistake.
 
-    outcome: of the check. failed_count, case_count: how many cases failed (up to the first that ended the
-    check), and how many there are. advice: the sentence that its author reads. others: titles of the
-    mistakes whose sentence this is, if it is not this mistake's own. flaw: what `find_flaw` returned.
-    broken_rules: the rules that it breaks.
+    outcome: the outcome of the check. failed_count, case_count: the number of failed cases (up to the case
+    that ended the check), and of all cases. advice: the sentence shown to its author. others: titles of the
+    mistakes to which the shown sentence belongs, if it is not this mistake's. flaw: the result of
+    `find_flaw`. broken_rules: the rules that the mistake breaks.
     """
 
     mistake: KnownMistake
@@ -84,7 +84,7 @@ class Proof:
 def check_mistake(
     exercise: Exercise, mistake: KnownMistake, secret: str = VISIBLE_SECRET, every_case: bool = True
 ) -> Proof:
-    """Check one mistake as if a learner had written it. secret: of hidden cases, which have no advice."""
+    """Check one mistake as if a learner had written it. secret: for hidden cases, which have no advice."""
     result = _check_source(exercise, mistake.source, secret, every_case)
     failed = [case for case in result.cases if not case.passed]
     advice = failed[0].advice if failed else ""
@@ -106,7 +106,7 @@ def check_mistake(
 
 
 def find_flaw(exercise: Exercise, entry: KnownAnswer | KnownMistake) -> str:
-    """Return what is wrong with an entry before any check, such as the name of a rule that does not exist."""
+    """Return a problem of an entry that needs no check, such as an unknown rule, or ""."""
     try:
         tree = ast.parse(entry.source)
     except (SyntaxError, ValueError) as error:
@@ -130,7 +130,7 @@ def _visible_cases(exercise: Exercise) -> tuple[Case, ...]:
 
 
 def top_level_names(tree: ast.Module) -> set[str]:
-    """Return the names that a program binds at its top level."""
+    """Return the names bound at a program's top level."""
     names = {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
     for node in tree.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
@@ -139,7 +139,7 @@ def top_level_names(tree: ast.Module) -> set[str]:
 
 
 def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
-    """Return how a check differs from what the file says about an answer, or "".
+    """Return how a check differs from the file's claims about an answer, or "".
 
     On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
     program is proved by the wrong answers that name it.
@@ -172,11 +172,11 @@ def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE
 
 
 _recorded_runs: dict[bytes, Execution] = {}
-"""What known mistakes did in the cases that proofs have run."""
+"""Recorded runs of known mistakes in the cases of proofs."""
 
 
 def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
-    # Source lines are known, as in a learner's cell, because some advice looks at the line that failed.
+    # Source lines are known, as in a learner's cell, because some advice depends on the failing line.
     lines = (Origin(1, source.count("\n") + 1, 0, 1),)
     answer = Answer(exercise.name, source, lines)
     with record_runs(_recorded_runs):
@@ -184,9 +184,9 @@ def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool
 
 
 def add_mistake(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
-    """Add the wrong answer in a file to an exercise's known mistakes; return all of them.
+    """Add the wrong answer in a file to an exercise's known mistakes; return all known mistakes.
 
-    words: its sentence. Its title is the file's name. Raise CannotAdd if it teaches nothing.
+    words: the mistake's sentence. Its title is the file's name. Raise CannotAdd if it teaches nothing.
     """
     mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text(encoding="utf-8"))
     _check_addable(exercise, mistake)
@@ -195,7 +195,7 @@ def add_mistake(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistak
         ast.parse(mistake.source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
-    # write and read the entry in the file's form, so that the proof tests what will be read later
+    # write and read the entry in the file's form, so that the proof tests the entry that will be read later
     if flaw_text := find_flaw(exercise, mistake):
         raise CannotAdd(f"{file.name}: {flaw_text}")
     mistake = _shorten_to_edit(exercise, mistake)
@@ -240,7 +240,7 @@ def _shorten_to_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
 
 
 def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
-    """Add a learner's wrong answer, with the instructor's sentence, to the instructor's own mistakes.
+    """Add a learner's wrong answer, with the instructor's sentence, to the instructor's mistakes.
 
     Return the file. Nothing is run. Raise CannotAdd if it teaches nothing.
     """
@@ -252,7 +252,7 @@ def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
 
 
 def _free_title(exercise: Exercise, title: str) -> str:
-    """Return the title, with a number if it is used_titles: two programs may deserve one sentence."""
+    """Return the title, with a number if it is in used_titles: two programs may deserve one sentence."""
     used_titles = {other.title for other in known_mistakes(exercise)}
     titles = (title if number == 1 else f"{title} {number}" for number in count(1))
     return next(candidate for candidate in titles if candidate not in used_titles)
@@ -284,14 +284,14 @@ def _append_to_file(path: Path, mistake: KnownMistake) -> None:
 
 
 def is_sentence(words: str, shown_text: str) -> bool:
-    """Return whether a sentence that was shown is this one, with the facts of some case filled in."""
-    # a fact may be anything, so braces match anything
+    """Return whether a shown sentence is this one, with the facts of some case filled in."""
+    # facts are arbitrary, so braces match any text
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
     return re.fullmatch(pattern, shown_text, re.DOTALL) is not None
 
 
 def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
-    """Return a report for the author of an exercise: a line for each mistake."""
+    """Return a report for the author of an exercise, with a line for each mistake."""
     lines = [f"{exercise.heading}: {plural(len(proofs), 'mistake')}"]
     for proof in proofs:
         outcome_text = (
@@ -337,7 +337,7 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
 
 
 def table_of_other_answers(exercise: Exercise) -> tuple[str, bool]:
-    """Try the right and other wrong answers. Return a line for each, and whether all end as the file says."""
+    """Try the right and other wrong answers. Return a line for each, and whether all agree with the file."""
     lines, good = [], True
     for entry in known_answers(exercise):
         if entry.kind is not AnswerKind.MISTAKE:

@@ -1,7 +1,7 @@
 """Read an exercise's reference solution, the program that known answers are edits of.
 
-solutions/NN_topic.ipynb --build_answer--> source: all that the solution needs, without the markers
-                                           own: the lines of the exercise's own cell
+solutions/NN_topic.ipynb --build_answer--> source: the solution and all its parts, without the markers
+                                           own: the lines of the exercise's cell
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MissingSolution(ValueError):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that others are edits of. own_range: the lines in which edits are looked for first."""
+    """A program as the base of edits. own_range: the lines in which an edit's lines are searched first."""
 
     lines: tuple[str, ...]
     own_range: tuple[int, int]
@@ -36,7 +36,7 @@ class Program:
         return "\n".join([*self.lines, ""])
 
     def apply_edit_to_source(self, edit: str) -> str:
-        """Return the source with an edit applied to the exercise's own cell, or else to all of it.
+        """Return the source with an edit applied to the exercise's cell if it fits, otherwise to the whole.
 
         Raises:
             ValueError: The edit fits nowhere, or in two places.
@@ -53,7 +53,7 @@ class Program:
         return "\n".join([*self.lines[:first], *edited_lines, *self.lines[end:], ""])
 
     def make_edit_for(self, program: str, max_lines: int) -> str:
-        """Return an edit of at most `max_lines` lines that makes `program`; "" if there is none."""
+        """Return an edit of at most `max_lines` lines that produces `program`; "" if there is none."""
         first, end = self.own_range
         return make_edit(self.lines[first:end], program, max_lines)
 
@@ -97,7 +97,7 @@ def _defines(line: str, name: str) -> bool:
 
 
 def _unreachable_lines(source: str) -> set[int]:
-    """Return the lines that are never run, such as the faulty script that a solution replaces."""
+    """Return the lines that never run, such as the faulty script replaced by a solution."""
     unreachable: set[int] = set()
     for node in ast.parse(source).body:
         body = node.body if isinstance(node, ast.FunctionDef) else []

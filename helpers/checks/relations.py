@@ -29,7 +29,7 @@ _RESULT_OF_CALL_ADVICE = (
 
 @dataclass(frozen=True)
 class WrongValue:
-    """A wrong value of a rank, next to the right one. shape: of the answer that returned it."""
+    """A rank's wrong value, next to the right one. shape: the shape of the answer that returned it."""
 
     case: Case
     rank: int
@@ -42,7 +42,7 @@ class WrongValue:
 
     @cached_property
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The right value and the wrong one if both are numbers or tensors of one shape, or None.
+        """The right and the wrong value if both are numbers or tensors of one shape, or None.
 
         A number is compared like a tensor of one element.
         """
@@ -57,7 +57,7 @@ class WrongValue:
 
     @cached_property
     def doubles(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The same with numbers of 64 bits."""
+        """The same tensors with 64-bit numbers."""
         return (
             None if self.tensors is None else (self.tensors[0].double(), self.tensors[1].double())
         )
@@ -71,7 +71,7 @@ class Relation:
     applies: Callable[[WrongValue], bool]
     words: str
     asks_for_factor: bool = False
-    """The advice changes every result by a factor, so it must not make a right one wrong."""
+    """Whether the advice changes every result by a factor, so it must not make a right result wrong."""
 
 
 def _is_argument(wrong: WrongValue) -> bool:
@@ -240,7 +240,7 @@ RELATIONS = (
     Relation("reversed", _is_reversed, "These are the right elements in reverse order."),
     Relation("different order", _is_reordered, _WRONG_ORDER_ADVICE),
 )
-"""In the order in which they are tried: the first whose words explain all wrong ranks is shown."""
+"""The relations in the order of trying them: the first that explains all wrong ranks is shown."""
 _FACTOR_WORDS = frozenset(relation.words for relation in RELATIONS if relation.asks_for_factor)
 
 
@@ -258,9 +258,9 @@ def advise(
 ) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed_cases: cases that went right, which must stay right with the factor that a sentence asks for.
-    shape: of the answer. Only a path without a `return`, or one that returns what a call to torch.distributed
-    returned, supports advice on a missing value, because None is the right value of some cases.
+    passed_cases: passed cases, which must stay right with the factor in a sentence. shape: the answer's
+    shape. Advice on a missing value requires a path without a `return`, or a returned result of a call to
+    torch.distributed, because None is the right value of some cases.
     """
     wrong = [
         (execution, rank, finding)
@@ -290,7 +290,7 @@ def advise(
 
 
 def _is_factor_refuted(sentence: str, passed_cases: Sequence[Execution]) -> bool:
-    """Return whether a sentence asks for a factor that would make a right result wrong."""
+    """Return whether a sentence's factor would make a right result wrong."""
     return sentence in _FACTOR_WORDS and any(
         _has_nonzero(value)
         for execution in passed_cases
@@ -302,14 +302,14 @@ def _is_factor_refuted(sentence: str, passed_cases: Sequence[Execution]) -> bool
 def _has_nonzero(value: Any) -> bool:
     try:
         return bool(torch.as_tensor(value).any())
-    except Exception:  # a hostile value, or a kind that no factor changes
+    except Exception:  # a hostile value, or a kind without multiplication
         return False
 
 
 def _explain_value(
     execution: Execution, rank: int, finding: Finding, shape: AnswerShape
 ) -> list[str]:
-    """Return all sentences that explain what one rank returned, the exercise's own first."""
+    """Return all sentences that explain one rank's value, starting with the exercise's sentences."""
     advice = (finding.advice,) if isinstance(finding.advice, str) else finding.advice
     words = [*filter(None, advice)]
     # a hostile value may raise an error on any access; then there is no advice

@@ -1,12 +1,12 @@
-"""Inside a rank: find the functions of the course, of torch and of Python that an answer has replaced.
+"""Inside a rank: find functions of the course, torch and Python that an answer has replaced.
 
-An answer runs in the process that judges parts of it and reports them, so it can replace any function that
-this code calls: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. All
-these ways are found, because the contents of modules and classes are recorded before the answer is
-built, and compared after the last case.
+An answer runs in the process that judges parts of it and reports them, so it can replace any function called
+by that code: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. All these
+ways are found, because the contents of modules and classes are recorded before the answer is built, and
+compared after the last case.
 
-Not detected: a function that was restored before then, a changed variable in a function's frame, and an
-answer that changes the comparison itself.
+Not detected are a function restored before then, a changed variable in a function's frame, and an answer that
+changes the comparison.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from helpers.ranks.rank_context import this_rank
 
-# Modules, besides the course's own, by which values are judged and reports are sent. They are few, because
-# looking at an object copies a page of memory that the rank shares with its server until then.
+# Modules outside the course that are used for judging values and sending reports. The list is short, because
+# looking at an object copies a memory page that the rank still shares with its server.
 _WATCHED_MODULES = (
     "builtins",
     "inspect",
@@ -53,15 +53,15 @@ _WATCHED_CLASSES = (
 )
 # torch itself replaces functions of these modules, when a group is made and when RPC begins.
 _EXCLUDED_MODULES = ("sys", "torch.distributed.rpc.api")
-# Modules in which the code of functions is compared, too.
+# Modules in which the code of functions is also compared.
 _CODE_PREFIXES = ("helpers.", "torch.distributed.distributed_c10d")
 _MAX_NAMES = 20
 
 
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
-    """Record the contents of modules and classes; return a function that reports what was replaced since.
+    """Record the contents of modules and classes; return a function that reports later replacements.
 
-    A name that was added is reported only if it hides a built-in function or a function of a base class.
+    An added name is reported only if it hides a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up anything.
     """
     max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType
@@ -79,8 +79,8 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
         if type(value) is FunctionType
     ]
 
-    # Everything that this calls was looked up before the answer was built, or is a method of a built-in
-    # type, which no answer can replace.
+    # This calls only functions that were looked up before the answer was built, and methods of built-in
+    # types, which no answer can replace.
     def compare() -> None:
         replaced: list[str] = []
         for name, namespace, values in contents:
@@ -109,7 +109,7 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
 
 
 def _watched_holders() -> Iterator[tuple[str, Any]]:
-    """Yield the modules and classes of the course, and those of Python and torch that it calls."""
+    """Yield the course's modules and classes, and those of Python and torch that the course calls."""
     watched = {name: sys.modules[name] for name in _WATCHED_MODULES if name in sys.modules}
     for name, module in _course_modules():
         yield name, module
@@ -132,7 +132,7 @@ def _watched_holders() -> Iterator[tuple[str, Any]]:
 def _course_modules(
     package: ModuleType = sys.modules["helpers"],
 ) -> Iterator[tuple[str, ModuleType]]:
-    """Yield the imported modules of the course, by way of their packages."""
+    """Yield the imported modules of the course, found through their packages."""
     # not from sys.modules: going through all its names would copy a thousand pages of memory
     prefix = package.__name__ + "."
     for value in list(vars(package).values()):
@@ -143,7 +143,7 @@ def _course_modules(
 
 
 def _hideable_names(holders: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, frozenset[str]]]:
-    """Yield the names by which a module or class would hide a built-in function, or one of a base class."""
+    """Yield the names with which a module or class could hide a built-in or an inherited function."""
     built_in = frozenset(vars(builtins))
     for name, holder in holders:
         if isinstance(holder, type):

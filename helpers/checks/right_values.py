@@ -1,9 +1,9 @@
 """Find the right values of cases by running the reference solution on them.
 
-    Exercise.draw --cases--> worlds of its own: the reference's source --what each rank returns--> Case.right
+    Exercise.draw --cases--> separate worlds: the reference's source --each rank's value--> Case.right
 
-It runs before any answer, and never on a rank server that answers use, so that no answer can influence it.
-Its results for the cases of a secret are kept: a second check of the exercise starts no worlds.
+The reference runs before any answer, and never on a rank server used by answers, so no answer can influence
+it. Its results for the cases of a secret are kept, so a second check of the exercise starts no worlds.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 from helpers.ranks.connection import Servers
 
 ADVICE_SECRET = "to tell mistakes apart"
-"""Secret of cases that are drawn only to find out which of two known mistakes an answer makes."""
+"""Secret of additional cases that distinguish two known mistakes."""
 SEALED_REFERENCE = ".reference"
 LOW_CASES = 8
-"""How many small cases of one world size a check tries once an answer has failed."""
+"""Number of small cases of one world size that a check tries after an answer has failed."""
 LOW_CALLS = 60
-"""The same for a pure function, whose calls take almost no time."""
+"""The same number for a pure function, whose calls take almost no time."""
 CaseSet = tuple[str, str]
 """A set of cases: the secret and a kind.
 
-The kinds are "" for all cases, "small 2" for those of two ranks with small numbers, "low 2" for small cases.
+The kinds are "" for all cases, "small 2" for the cases of two ranks with small numbers, "low 2" for small
+cases.
 """
 _MAX_CASES_PER_WORLD = 24
-"""How many cases run in one world. With many more, a slow case may use up the world's time."""
+"""Largest number of cases in one world. With many more, a slow case might use up the world's time."""
 _reference_values: dict[tuple[str, str, Callable[..., Case], CaseSet], list[Any]] = {}
 _needs_reference: dict[tuple[str, Callable[..., Case]], bool] = {}
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A placeholder in `Case.right` for what the reference returns. scale, advice, unused: see `NamedParts`.
+    """A placeholder in `Case.right` for the reference's values. scale, advice, unused: see `NamedParts`.
 
-    margin: without a scale, the scale is this many times the largest returned number. ignore: parts that
-    are not judged.
+    margin: without a scale, the scale is `margin` times the largest returned number. ignore: parts that are
+    not judged.
     """
 
     scale: float | Mapping[str, float] | None = None
@@ -60,7 +61,7 @@ class Reference:
     ignore: tuple[str, ...] = ()
 
     def right(self, values: Sequence[Any]) -> PerRank | NamedParts:
-        """Return the judge of an answer, given what the reference returned on each rank."""
+        """Return the judge of an answer, given the reference's value on each rank."""
         if not all(isinstance(value, dict) for value in values):
             return PerRank(values)
         parts = [
@@ -71,13 +72,13 @@ class Reference:
         return NamedParts(parts, scale, self.advice, self.unused)
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
-        """Return whether two programs returned the same, when the right value is not known."""
+        """Return whether two programs returned the same values, if the right values are unknown."""
         right = self.right([one])
         return right.same(one, other, 0) if isinstance(right, NamedParts) else same(one, other)
 
 
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
-    """Draw the cases of a secret, and fill in what the reference returns. Raise CheckFault.
+    """Draw the cases of a secret, and fill in the reference's values. Raise CheckFault.
 
     own_server: the reference may run on this process's rank server. Otherwise call `run_reference` first.
     """
@@ -87,7 +88,7 @@ def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[C
 def fill_case_set(
     exercise: Exercise, case_set: CaseSet, *, own_server: bool = True
 ) -> tuple[Case, ...]:
-    """Draw the cases of a set, and fill in what the reference returns, as `draw` does."""
+    """Draw the cases of a set, and fill in the reference's values, like `draw`."""
     cases = _draw_cases(exercise, case_set)
     if not any(isinstance(case.right, Reference) for case in cases):
         return tuple(cases)
@@ -113,7 +114,7 @@ def case_sets_of(exercise: Exercise, secret: str) -> list[CaseSet]:
 
 
 def missing_sets(exercise: Exercise, sets: Iterable[CaseSet]) -> list[CaseSet]:
-    """Return the sets of cases on which the reference must still run; none if no case needs it."""
+    """Return the sets of cases on which the reference must still run; empty if no case needs it."""
     if not needs_reference(exercise):
         return []
     return [
@@ -124,7 +125,7 @@ def missing_sets(exercise: Exercise, sets: Iterable[CaseSet]) -> list[CaseSet]:
 def run_reference(
     exercise: Exercise, sets: Iterable[CaseSet], connection: Servers | None = None
 ) -> None:
-    """Run the reference on sets of cases, and keep what it returns. Raise CheckFault if it fails."""
+    """Run the reference on sets of cases, and keep its values. Raise CheckFault if it fails."""
     worlds = Worlds(exercise, [reference_source(exercise)], connection=connection)
     drawn_cases = {case_set: _draw_cases(exercise, case_set) for case_set in sets}
     turns: dict[int, list[Turn]] = {}
@@ -135,7 +136,7 @@ def run_reference(
     right: dict[int, Any] = {}
     for (
         size_turns
-    ) in turns.values():  # one world for all sets, as starting a world is what takes time
+    ) in turns.values():  # one world for all sets, because starting a world takes most of the time
         for start in range(0, len(size_turns), _MAX_CASES_PER_WORLD):
             batch = size_turns[start : start + _MAX_CASES_PER_WORLD]
             pairs = zip(batch, _run_reference_batch(worlds, batch), strict=True)
@@ -163,7 +164,7 @@ def _run_reference_batch(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
         executions = shared[0] if shared is not None else [worlds.run_alone(turn) for turn in turns]
     except Flooded:
         raise CheckFault("the reference solution makes too many calls") from None
-    # a failure may be due to a busy machine, so the case is tried again, alone
+    # a failure may be due to a busy machine, so each case is tried again in a separate world
     executions = [
         worlds.run_alone(turn) if _reference_problem(worlds, execution) else execution
         for turn, execution in zip(turns, executions, strict=True)
@@ -172,7 +173,7 @@ def _run_reference_batch(worlds: Worlds, turns: Sequence[Turn]) -> list[Any]:
 
 
 def _make_judge(worlds: Worlds, execution: Execution) -> Any:
-    """Return the judge of a case, given what the reference did in it."""
+    """Return the judge of a case, given the reference's execution."""
     if problem := _reference_problem(worlds, execution):
         raise CheckFault(
             f"the reference solution fails in the case {execution.case.label}: {problem}"
@@ -186,7 +187,7 @@ def _make_judge(worlds: Worlds, execution: Execution) -> Any:
 
 
 def _reference_problem(worlds: Worlds, execution: Execution) -> str:
-    """Return what the reference did wrong, according to the report of its ranks."""
+    """Return the reference's problem according to the report of its ranks."""
     placeholder, reported = execution.case.right, worlds.exercise.reported
     if execution.run.failure is not None:
         return str(execution.run.failure)
@@ -211,7 +212,7 @@ def _case_set_key(
 
 
 def needs_reference(exercise: Exercise) -> bool:
-    """Return whether only the reference solution defines what is right in cases of this exercise."""
+    """Return whether only the reference solution defines the right values of this exercise's cases."""
     key = exercise.name, exercise.case
     if key not in _needs_reference:
         _needs_reference[key] = any(isinstance(case.right, Reference) for case in exercise.draw())
@@ -219,7 +220,7 @@ def needs_reference(exercise: Exercise) -> bool:
 
 
 def reference_source(exercise: Exercise) -> str:
-    """Return the source of the reference solution, with all that it needs. Raise CheckFault without one."""
+    """Return the source of the reference solution and its parts. Raise CheckFault if there is no solution."""
     path = answers_path(exercise)
     try:
         return solution_of(path).source

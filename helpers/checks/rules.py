@@ -1,12 +1,11 @@
 """Define rules on how ranks must communicate: each reads a run's trace, and has a sentence for learners.
 
-A rule is a small object with `text`, which the learner reads in the task and in the result, and
-`problem`, which returns "" or what is wrong with this trace. Amounts may be a number, or a function of
-the case and the rank. Rules teach; they prove nothing, because a learner's process records the trace
-itself.
+A rule is a small object with `text`, which the learner reads in the task and in the result, and `problem`,
+which returns "" or the problem with this trace. Amounts may be a number, or a function of the case and the
+rank. Rules teach, but they prove nothing, because a learner's process records its own trace.
 
-This file has the rules that count calls and messages. Rules on collectives, on transfers that are waited
-for later, and on calls within a span have separate files.
+This file has the rules that count calls and messages. Rules on collectives, on nonblocking transfers, and on
+calls within a span have separate files.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from helpers.views.plain import join_words, plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 Case = Any
-"""What rules read of a case: its world_size and its facts."""
+"""The parts of a case that rules read: its world_size and its facts."""
 Amount = int | str | Callable[[Case, int], int]
 """A number, the name of a fact of the case, or a function of (case, rank) that returns one."""
 
@@ -30,8 +29,8 @@ Amount = int | str | Callable[[Case, int], int]
 class Rule(Protocol):
     """The interface of every rule.
 
-    forbids: breaking it makes the outcome "forbidden call". on_each_call: it judges each call separately,
-    so it applies even to a run that ended early.
+    forbids: whether breaking the rule makes the outcome "forbidden call". on_each_call: whether the rule
+    judges each call separately, so that it applies even to a run that ended early.
     """
 
     @property
@@ -51,7 +50,7 @@ class Rule(Protocol):
 class FirstProblem:
     """A rule that finds its problems one by one; the learner reads the first."""
 
-    # not fields: all rules of a class share them
+    # not fields, because all rules of a class share them
     forbids = False
     on_each_call = False
 
@@ -75,7 +74,7 @@ class OnlyCalls(FirstProblem):
         return f"uses only {join_words(self.ops)}" if self.ops else "no communication"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
-        # spans are the rank's own marks, so only calls that communicate are judged
+        # spans are marks made by the rank, so only communication calls are judged
         allowed = (
             f"only {join_words(self.ops)} may be used here"
             if self.ops
@@ -88,14 +87,14 @@ class OnlyCalls(FirstProblem):
 
 @dataclass(frozen=True)
 class Calls(FirstProblem):
-    """Limits the calls that a rank makes, and the bytes that it passes to them (`Event.nbytes`).
+    """Limits a rank's calls, and the bytes passed to them (`Event.nbytes`).
 
-    op, phase: count only calls of this op, or within spans of this name; a rank that never reached the
-    phase breaks nothing. exactly, most: how many calls there must be, or may be. bytes_per_call, total_bytes:
-    how many bytes one call may pass, and all of them. all_ranks: count the calls of all ranks as one
-    number. missing, why, large_advice: a sentence that is added to the problem if there are fewer calls, more
-    calls, or larger ones (by default `why`). If no limit is given, the case's facts `calls` and `bytes`
-    are used as `most` and `total_bytes`.
+    op, phase: count only calls of this op, or within spans of this name; a rank that never reached the phase
+    breaks nothing. exactly, most: the required or largest number of calls. bytes_per_call, total_bytes: the
+    largest number of bytes in one call, and in all calls. all_ranks: count the calls of all ranks together.
+    missing, why, large_advice: a sentence added to the problem if there are fewer calls, more calls, or
+    larger calls (by default `why`). If no limit is given, the case's facts `calls` and `bytes` are used as
+    `most` and `total_bytes`.
     """
 
     op: str = ""
@@ -168,7 +167,7 @@ class Calls(FirstProblem):
                     yield f"rank {rank} {violation}{with_space(self.large_advice or self.why)}"
 
     def _counted_calls(self, trace: Trace, rank: int) -> list[Event] | None:
-        """Return the calls that count, or None for a rank that stopped before the phase."""
+        """Return the counted calls, or None for a rank that stopped before the phase."""
         calls: list[Event] | None = [*(trace if self.all_ranks else trace.of(rank))]
         if self.phase:
             calls = calls_by_phase(trace, rank).get(self.phase)
@@ -199,8 +198,8 @@ class Calls(FirstProblem):
 class OnePortRounds(FirstProblem):
     """All messages together take at most this many rounds.
 
-    Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other. The
-    formulas with latency and bandwidth count in this way.
+    Two messages from (or to) one rank are two rounds, even if neither depends on the other, as in the
+    formulas with latency and bandwidth.
     """
 
     amount: Callable[[Case], int]
@@ -228,7 +227,7 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # look at sends only: each message has one, and its receiver may receive from any source
+            # look only at sends: each message has one, and its receiver may receive from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {join_words([*map(str, allowed)])}"
@@ -255,7 +254,7 @@ class Order(FirstProblem):
 
 @dataclass(frozen=True)
 class Predicate:
-    """Checks something of the trace that no other rule checks: `find` returns "" or what is wrong."""
+    """Checks a condition of the trace without a separate rule class: `find` returns "" or the problem."""
 
     find: Callable[[Trace, Case], str]
     text: str
@@ -271,14 +270,14 @@ class Predicate:
 
 def resolve_amount(amount: Amount, case: Case, rank: int) -> int:
     """Return the value of an amount on one rank of a case."""
-    # rules are written once for all cases, so a name stands for a number that the case has drawn
+    # rules are written once for all cases, so a name stands for a number drawn in the case
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)
 
 
 def is_wrong_count(count: int, expected: int, at_most: bool) -> bool:
-    """Return whether a number is not the wanted one. With `at_most`, fewer are right, too."""
+    """Return whether a number differs from the wanted one. With `at_most`, smaller numbers are also right."""
     return count > expected or (count < expected and not at_most)
 
 

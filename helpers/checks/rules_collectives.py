@@ -1,4 +1,4 @@
-"""Define rules on collectives: each one that is started is waited for, and each names the right root."""
+"""Define rules on collectives: each asynchronous one is waited for, and each names the right root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.trace.mismatch import at
 class WaitsForAll(FirstProblem):
     """The answer calls wait() on the Work of every collective that it starts with async_op=True.
 
-    A functional collective, as DTensor uses it, waits by itself when its result is read.
+    A functional collective, as used by DTensor, waits automatically when its result is read.
     """
 
     text: str = "no result is used before it is ready"
@@ -22,8 +22,8 @@ class WaitsForAll(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
             # A wait is required even if the collective has already ended, because the answer could not
-            # know. A collective that torch's own code has started, such as a functional one, is awaited
-            # when its result is used.
+            # know. A collective started by torch, such as a functional one, is awaited when its result is
+            # used.
             awaited = event.wait_ns is not None or bool(event.by)
             if event.is_collective and event.asynchronous and not awaited:
                 yield (
@@ -46,7 +46,7 @@ class Root(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         root = case.facts[self.named]
         for event in trace.calls:
-            # all_reduce and similar collectives have no root, and are allowed, too
+            # all_reduce and similar collectives have no root, and are also allowed
             if event.root is not None and event.root != root:
                 yield (
                     f"rank {event.rank} names rank {event.root} in {event.call}{at(event)}; "

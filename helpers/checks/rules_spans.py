@@ -1,4 +1,4 @@
-"""Define rules on the spans of a rank's own work: which calls start before, in or after them."""
+"""Define rules on the spans of a rank's work: which calls start before, in or after them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from helpers.trace.mismatch import at
 
 @dataclass(frozen=True)
 class IssuedInside(FirstProblem):
-    """Every call of `op` is issued within a span of this name, and none of these calls is waited for there.
+    """Every call of `op` is issued within a span of this name, and the span waits for none of these calls.
 
-    A wait is too early if later calls of the same span have not been issued yet. applies: returns whether
-    the rule holds for a case.
+    A wait is too early if later calls of the same span have not been issued yet. applies: function that
+    returns whether the rule holds for a case.
     """
 
     span: str
@@ -66,7 +66,7 @@ class IssuedInside(FirstProblem):
 
 @dataclass(frozen=True)
 class SpanInFlight(FirstProblem):
-    """Each rank does its span of this name once, after all its calls and before its first wait."""
+    """Each rank runs its span of this name once, after issuing all its calls and before its first wait."""
 
     name: str
 
@@ -79,8 +79,7 @@ class SpanInFlight(FirstProblem):
             same_name_spans = [
                 event for event in trace.of(rank) if event.op == "span" and event.call == self.name
             ]
-            # the learner may have put a span of this name around a call that records the same span
-            # itself
+            # the learner may have put a span of this name around a call that already records such a span
             spans = [
                 event
                 for event in same_name_spans
@@ -97,7 +96,7 @@ class SpanInFlight(FirstProblem):
                         f"rank {rank} issues its {transfer_name(call)}{at(call)} only after "
                         f"{self.name}() began; issue it before."
                     )
-                # a blocking call waits at once, which is for NothingBlocks to report
+                # a blocking call waits at once, which NothingBlocks reports
                 wait_ns = call.wait_ns if call.asynchronous else None
                 if wait_ns is not None and wait_ns < (span.end_ns or span.start_ns):
                     yield (
@@ -107,7 +106,7 @@ class SpanInFlight(FirstProblem):
 
 
 def _is_during(span: Event, when_ns: int) -> bool:
-    # a span without an end was cut off by the end of the run
+    # a span without an end was cut off when the run ended
     return span.start_ns <= when_ns and (span.end_ns is None or when_ns <= span.end_ns)
 
 

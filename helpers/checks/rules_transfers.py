@@ -1,4 +1,4 @@
-"""Define rules on transfers that are issued first and waited for later: what is in flight, and when.
+"""Define rules on nonblocking transfers: which are in flight, and when.
 
 The exercises on isend, irecv and batch_isend_irecv use them in addition to those of `rules.py`.
 """
@@ -18,7 +18,7 @@ P2P = frozenset({"send", "recv"})
 
 @dataclass(frozen=True)
 class NothingBlocks(FirstProblem):
-    """No send or recv waits within its own call."""
+    """No send or recv blocks within its call."""
 
     text: str = "every transfer is issued first and waited for later"
     on_each_call = True
@@ -34,14 +34,13 @@ class NothingBlocks(FirstProblem):
 
 @dataclass(frozen=True)
 class EachIsWaitedFor(FirstProblem):
-    """The answer calls wait() on every transfer that it issued."""
+    """The answer calls wait() on every issued transfer."""
 
     text: str = "each transfer is waited for"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # a transfer that was seen to end needs no further wait, however the rank learned that it
-            # ended
+            # a transfer that the rank has seen to end needs no wait, however the rank saw it
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
                 # in a loop, all transfers have the same line, so a number identifies the transfer
                 same_line = [

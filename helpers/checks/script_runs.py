@@ -1,4 +1,4 @@
-"""Make a Run of a script's own ranks from the report of a script exercise.
+"""Make a Run of a script's ranks from the report of a script exercise.
 
 `grade` calls this in the launching process, on the report of the one rank that ran the script. A hostile
 answer may have written this plain data, so only its types are trusted.
@@ -26,7 +26,7 @@ def make_script_run(world_size: int, seconds: float, run: Run, find_place: Place
     seconds: the case's limit.
     """
     report = run.values[0]
-    # the rank that was to start the script has itself failed, so its failure explains everything
+    # the rank that should have started the script has failed, so its failure explains everything
     if run.failure is not None or not isinstance(report, Mapping):
         empty: list[Any] = [None] * world_size
         return replace(
@@ -73,18 +73,18 @@ def _find_failure(
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
     if report.get("late"):
-        limit = report.get("seconds")  # the driver's own limit, which is shorter than the case's
+        limit = report.get("seconds")  # the driver's limit, which is shorter than the case's
         return RankTimeout(
             limit if isinstance(limit, (int, float)) else seconds,
             _find_waits(report, find_place),
             bool(report.get("by_the_clock")),
             was_computing=bool(report.get("was_computing")),
         )
-    # No exception was recorded, so only the way in which the process ended is known. The launcher uses
+    # No exception was recorded, so only the process's exit code or signal is known. The launcher uses
     # SIGTERM to end processes that wait for a failed rank.
     exits = report.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
-    reported_ranks = {error.rank for error in errors}  # these have reported why they ended
+    reported_ranks = {error.rank for error in errors}  # these ranks have reported why they ended
     for rank, code in sorted(codes):
         if (
             isinstance(code, int)
@@ -102,7 +102,7 @@ def _find_failure(
 
 
 def _find_waits(report: Mapping[Any, Any], find_place: PlaceFinder) -> tuple[Wait, ...]:
-    """Return for each rank that had not ended the learner's line at which it was blocked."""
+    """Return, for each rank that had not ended, the learner's line at which it was blocked."""
     frames_by_rank = report.get("stands")
     waits = []
     for rank, frames in frames_by_rank.items() if isinstance(frames_by_rank, Mapping) else ():
@@ -113,10 +113,10 @@ def _find_waits(report: Mapping[Any, Any], find_place: PlaceFinder) -> tuple[Wai
 
 
 def _learner_lines(frames: Any, find_place: PlaceFinder) -> list[Place]:
-    """Return the learner's own lines in what a rank reported."""
+    """Return the learner's lines in a rank's report."""
     return [
         find_place(str(frame[0]), int(frame[1]), str(frame[2]))
-        # a hostile report may be endless, and its parts may be anything
+        # a hostile report may be endless, with parts of any type
         for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
         if is_learner_file(str(frame[0]))

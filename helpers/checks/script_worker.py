@@ -1,8 +1,8 @@
 """Inside a process of a script exercise: run the exercise's worker driver, and leave a report.
 
-The composed `main.py` calls `main`. Its process was started by torchrun, mpiexec or a fork, and finds
-everything in the folder of its script; it leaves one file for each attempt and rank, which `scripts` reads.
-Errors go to stderr and into its exit code, as in any script.
+The composed `main.py` calls `main`. Its process was started by torchrun, mpiexec or a fork, and finds all its
+files in the folder of its script. It writes one file for each attempt and rank, which `scripts` reads. Errors
+go to stderr and into its exit code, as in any script.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 def main(folder: Path) -> None:
-    """Run the driver that `job.json` names with the answer; report its value or its exception."""
+    """Run the driver named in `job.json` with the answer; report its value or its exception."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
-        # Import these first, because the answer may later replace functions with which the driver
-        # compares, with which its value is encoded, or with which replaced functions are found.
+        # Import these first, because the answer may later replace functions used for comparing, for encoding
+        # the value, or for finding replaced functions.
         driver, encode = find_driver(job["driver"]), wire.encode
         compare = watch_functions(_make_reporter(folder / f"{report_name()}.replaced"))
         answer = build((folder / "answer.py").read_text(encoding="utf-8"), job["answer"])
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         _write_report(folder / f"{report_name()}.value", body)
         _finalize_mpi()
     except BaseException as error:
-        # report and raise it again, because the launcher must see how the script ends
+        # report the error and raise it again, because the launcher must see how the script ends
         _write_report(
             folder / f"{report_name()}.error", json.dumps(asdict(describe_error(error))).encode()
         )
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
 
 
 def _make_reporter(path: Path) -> Callable[[str], None]:
-    """Return a function that writes names into a file and looks up nothing that an answer can replace."""
+    """Return a function that writes names into a file without looking up anything an answer can replace."""
     path_text, open_file, write = str(path), os.open, os.write
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
@@ -63,7 +63,7 @@ def _make_reporter(path: Path) -> Callable[[str], None]:
 
 
 _connection: socket.socket | None = None
-# DCP's threads write files, and ask as well. Only one may ask at a time, because threads would read each
+# DCP's threads write files, and also ask. Only one thread may ask at a time, because threads would read each
 # other's answers.
 _ask_lock = threading.Lock()
 
@@ -77,9 +77,9 @@ def connect_to_starter(connection: socket.socket) -> None:
 def ask(*question: Any) -> Any:
     """Ask the process that started this worker, and return its answer: plain JSON data.
 
-    That process never runs an answer's code, so its record of what it answered, and when, can be
-    trusted. It may kill this worker instead of answering. The worker does not kill itself, because an
-    answer could replace any function that it would call for that.
+    That process never runs an answer's code, so its record of its answers and their times can be trusted. It
+    may kill this worker instead of answering. The worker does not kill itself, because an answer could
+    replace any function that it would call for that.
     """
     connection = _connection
     assert connection is not None, "this worker was not forked by `run_with_forked_workers`"
@@ -95,7 +95,7 @@ def ask(*question: Any) -> Any:
 
 
 def find_driver(name: str) -> Callable[..., Any]:
-    """Return the function that "module:function" names."""
+    """Return the function named by "module:function"."""
     module, _, function = name.partition(":")
     driver: Callable[..., Any] = getattr(import_module(module), function)
     return driver
@@ -103,20 +103,21 @@ def find_driver(name: str) -> Callable[..., Any]:
 
 def report_name() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
-    # without a group, because none may exist yet, or ever: mpiexec starts processes without torch's names
+    # without using a group, because it might not exist yet, or ever: mpiexec starts processes without torch's
+    # variables
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 
 
 def _finalize_mpi() -> None:
-    """End MPI if the driver used it. This comes last, as mpiexec may exit once all have done so."""
+    """End MPI if the driver used it. This comes last, because mpiexec may exit once all processes did so."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and not mpi.Is_finalized():
         mpi.Finalize()
 
 
 def _write_report(path: Path, body: bytes) -> None:
-    """Write a report so that a reader finds all of it or nothing."""
+    """Write a report atomically: a reader finds either the whole report or none."""
     # a worker may be killed at any moment, including during this write
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(body)

@@ -3,8 +3,8 @@
     Source + worker driver + inputs --compose--> folder/main.py
     folder --under_torchrun or run_with_forked_workers--> reports in the folder --> a report for each rank
 
-The drivers of script exercises call this in a rank of their own, and all processes that they start end with
-that rank. `script_runs` makes a Run of the report in the launching process.
+The drivers of script exercises call this in a rank, and all processes that they start end with that rank.
+`script_runs` makes a Run of the report in the launching process.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive P
 _MAX_TEXT = 20_000
 _FRAME_LINE_PATTERN = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _POLL_INTERVAL_S, _SHORT_INTERVAL_S = 0.01, 0.001
-# How long a worker may take to write down its current frames.
+# Time limit for a worker to write down its current frames.
 _DUMP_TIMEOUT_S = 0.1
 # Largest size of a question in bytes. A worker that sends more without a newline is ignored from then on.
 _MAX_REQUEST_BYTES = 1 << 20
 
 
 class Intervention(Enum):
-    """What a monitor does instead of answering: kill the worker that asks, or end the whole job."""
+    """A monitor's reaction instead of an answer: kill the asking worker, or end the whole job."""
 
     KILL = "kill"
     STOP = "stop"
 
 
 class Monitor:
-    """Answers the workers of a forked job, in the process that started them and runs no answer's code.
+    """Answers the workers of a forked job, in the process that forked them and never runs an answer's code.
 
     The questions show the monitor how far each worker has come, and only the monitor decides which
     worker is killed, and when. This base class answers nothing.
@@ -83,12 +83,12 @@ class Monitor:
         """Record that all workers of the attempt have ended."""
 
     def close_in_worker(self) -> None:
-        """Close, in a forked worker, whatever the worker must not inherit from this process."""
+        """Close, in a forked worker, the files that the worker must not inherit from this process."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An answer in the form in which a script exercise's driver gets it: not executed yet."""
+    """An answer that has not been executed yet, as passed to a script exercise's driver."""
 
     text: str
     name: str
@@ -99,10 +99,10 @@ class Source:
 
 
 def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -> Path:
-    """Write a script into its own folder in the temp folder; return its path.
+    """Write a script into a new folder in the temp folder; return its path.
 
     driver: the module-level function that the script's processes call with the answer and the inputs. It is
-    sent by name, because they are different processes.
+    sent by name, because the script runs in different processes.
     """
     folder, name = (
         Path(tempfile.mkdtemp(prefix="script-")),
@@ -128,8 +128,8 @@ def under_torchrun(
 def run_under_torchrun(
     script: Path, nproc: int, env: Mapping[str, str] | None = None, timeout_s: float = 12.0
 ) -> TorchrunRun:
-    """Run a composed script under a real torchrun agent and return all that it reported."""
-    # the workers are new interpreters, which find this package only by its path
+    """Run a composed script under a real torchrun agent and return its full report."""
+    # the workers are new interpreters, so they need this package's path
     worker_env = {"PYTHONPATH": ROOT, **(env or {})}
     with start_job(JobOptions(script, nproc, env=worker_env, timeout=timeout_s)) as job:
         return job.wait()
@@ -157,15 +157,15 @@ def run_with_forked_workers(
     keep_others_running: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[str, Any]:
-    """Run a composed script as one agent would, with workers forked from this rank: in milliseconds.
+    """Run a composed script like one agent, but within milliseconds, with workers forked from this rank.
 
-    nproc: the number of workers, or a list with the number for each attempt of a job whose size changes. A
-    worker has the environment that torchrun sets. When one fails, the others are terminated `grace_s` later
-    (at once if it was killed), and all are restarted, up to `max_restarts` times. With `keep_others_running`,
-    no worker is terminated. The file for `@record` is `error_file(script, rank)`.
+    nproc: the number of workers, or a list with the number for each attempt of a job whose size changes. Each
+    worker's environment is the same as under torchrun. When one fails, the others are terminated `grace_s`
+    later (at once if it was killed), and all are restarted, up to `max_restarts` times. With
+    `keep_others_running`, no worker is terminated. The file for `@record` is `error_file(script, rank)`.
 
-    Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists those of each
-    attempt. If it stops the job, there is no further attempt, and no rank has failed.
+    Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists the killed workers of
+    each attempt. If it stops the job, there is no further attempt, and no rank has failed.
     """
     # limit the processor time of all attempts together, because on a busy machine workers wait for a
     # core
@@ -175,7 +175,7 @@ def run_with_forked_workers(
     size, endings_of_attempt = 0, _AttemptEnd()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
-        # a new port for each attempt, because the previous store may still hold its own
+        # a new port for each attempt, because the previous store might still hold its port
         port = free_port()
         monitor.begin(attempt, size)
         started: list[_Worker] = []
@@ -196,9 +196,7 @@ def run_with_forked_workers(
             _remove_errors(script, f"{attempt}-*.error")
     is_late_job = budget.is_spent(time.monotonic()) and not endings_of_attempt.stopped
     exits = endings_of_attempt.exits
-    if (
-        endings_of_attempt.stopped
-    ):  # whatever the others report after the stop is only a consequence
+    if endings_of_attempt.stopped:  # reports of the others after the stop are only consequences
         exits = {}
         _remove_errors(script, "*.error")
     endings = {
@@ -227,7 +225,7 @@ def _remove_errors(script: Path, pattern: str) -> None:
 
 
 def error_file(script: Path, rank: int) -> Path:
-    """Return the path to which a forked worker's `@record` writes."""
+    """Return the path of the file written by a forked worker's `@record`."""
     return script.parent / f"{rank}.error.json"
 
 
@@ -240,21 +238,21 @@ def _read_frames(script: Path, rank: int) -> list[list[Any]]:
 def report(
     folder: Path, world_size: int, endings: Mapping[str, Any], output: Sequence[str]
 ) -> dict[str, Any]:
-    """Collect what each rank's last attempt left, its value or its error, and how everything ended."""
+    """Collect the value or error of each rank's last attempt, and how the job ended."""
     values: list[Any] = [None] * world_size
     errors: list[Any] = [None] * world_size
     replaced: set[str] = set()
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
-        # the answer may have written files with such names itself
+        # the answer may have written files with such names
         if not rank.isdigit() or int(rank) >= world_size:
             continue
         attempts = max(attempts, int(attempt))
         if path.suffix == ".value":
-            # data, never a pickle, because the answer can write into this folder
+            # plain data, never a pickle, because the answer can write into this folder
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
-            # the error belongs to an earlier attempt, after which the worker was restarted
+            # the error is from an earlier attempt, after which the worker was restarted
             errors[int(rank)] = None
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text(encoding="utf-8"))
@@ -274,7 +272,7 @@ def report(
 
 @dataclass
 class _Worker:
-    """A forked worker. connection: where it asks the monitor, or None once the worker has closed it."""
+    """A forked worker. connection: its connection to the monitor, or None once the worker has closed it."""
 
     pid: int
     rank: int
@@ -329,7 +327,7 @@ def _fork_worker(
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
-        # written in C, so that it responds even while Python waits inside gloo
+        # a handler written in C, which responds even while Python waits inside gloo
         faulthandler.register(
             signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
         )
@@ -345,9 +343,9 @@ def _fork_worker(
 
 @dataclass(frozen=True)
 class _AttemptEnd:
-    """How the workers of an attempt ended: exit codes of those that exited or were killed.
+    """The exit codes of an attempt's workers, if they exited or were killed.
 
-    killed: those that the monitor has killed. stopped: the monitor has ended the whole job.
+    killed: workers killed by the monitor. stopped: whether the monitor has ended the whole job.
     """
 
     exits: dict[int, int] = field(default_factory=dict)
@@ -360,7 +358,7 @@ def _wait_for_workers(
 ) -> _AttemptEnd:
     """Wait for the workers of one attempt, and let the monitor answer their questions.
 
-    When one has failed, the others get a short time (none if it was killed) and are then terminated.
+    After one has failed, the others are terminated within a short time (at once if it was killed).
     """
     exits: dict[int, int] = {}
     killed: set[int] = set()
@@ -380,7 +378,7 @@ def _wait_for_workers(
             if pid:
                 code = exits[worker.rank] = os.waitstatus_to_exitcode(status)
                 if code and grace_s < float("inf"):
-                    # a killed worker reports nothing, so reports of the others can only be consequences
+                    # a killed worker reports nothing, so the others' reports can only be consequences
                     wait_s = 0.0 if code == -signal.SIGKILL else grace_s
                     deadline = min(deadline, time.monotonic() + wait_s)
         now = time.monotonic()
@@ -410,9 +408,9 @@ def _wait_for_workers(
 
 
 def _answer_question(worker: _Worker, monitor: Monitor) -> Intervention | None:
-    """Answer a worker's next question, if there is one; never wait for it.
+    """Answer a worker's next question, if there is one, without waiting.
 
-    Return the monitor's intervention, if it makes one.
+    Return the monitor's intervention, if any.
     """
     if worker.connection is None:
         return None
@@ -427,7 +425,7 @@ def _answer_question(worker: _Worker, monitor: Monitor) -> Intervention | None:
             try:
                 reply = monitor.answer(worker.rank, json.loads(question))
             except (ValueError, TypeError, LookupError, AttributeError):
-                # The check's own driver only asks questions that the monitor can answer
+                # The check's driver only asks questions that the monitor can answer
                 reply = None
             if isinstance(reply, Intervention):
                 return reply

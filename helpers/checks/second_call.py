@@ -1,11 +1,11 @@
-"""Find out whether an answer is right only in the first call in a process, because it keeps state.
+"""Find answers that are right only in the first call in a process, because they keep state.
 
-    a case passes alone, but not next to other cases --> twice, or after another case, in one world
+    a case passes in a separate world only --> run it twice, or after another case, in one world
         the second call fails --> a list or number outlives the call: a global name, a default argument, ...
 
-A case that passes alone has passed, because the world that it shared may have failed for the sake of another
-case, such as one that left a message behind. Only a call that fails right after a clean and right one shows
-that something outlives a call.
+A case that passes in a separate world has passed, because the shared world may have failed because of another
+case, for example one that left a message behind. Only a call that fails right after a clean and right call
+shows that something outlives a call.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SECOND_CALL_ADVICE = (
 _MAX_SIZES = 2
 """Number of world sizes that are tried. A world costs 50 ms, or more if the answer fails."""
 _STATE_OUTCOMES = frozenset({Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED})
-# A program may leave the process group when it ends, as one does that is a whole process.
+# A program may leave the process group when it ends, like a program that is a whole process.
 _LEFT_GROUP = "process group has not been initialized"
 
 
 def find_second_call_failure(
     worlds: Worlds, suspects: Sequence[Turn], groups: Sequence[Sequence[Turn]]
 ) -> CaseRun | None:
-    """Return the run of a case that fails after another one although both pass alone, if there is one.
+    """Return the run of a case that fails after another one, although both pass in separate worlds, if any.
 
-    suspects: turns that passed alone, but not next to others. groups: all turns, by world size. Raise
-    CheckFault.
+    suspects: turns that passed in separate worlds, but not in a shared one. groups: all turns, by world size.
+    Raise CheckFault.
     """
     sizes: set[int] = set()
     for turn in suspects:
@@ -46,7 +46,7 @@ def find_second_call_failure(
         if len(sizes) == _MAX_SIZES:
             break
         sizes.add(size)
-        # the same case may have the same root and shapes, so it uses again what it has kept
+        # a case has the same root and shapes each time, so an answer reuses all kept state
         for first in (turn, *_other_turns(turn, groups)):
             with suppress(Flooded):
                 if (run := _run_after(worlds, first, turn)) is not None:

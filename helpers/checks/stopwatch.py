@@ -2,7 +2,7 @@
 
     rank: measure(n) --[case, n]--> TimingReplies, in the launching process --Stopwatch--> seconds
 
-The true values are never in the process that measures: neither in what `measure` refers to, nor anywhere
+The true values are never in the measuring process, neither in objects referenced by `measure` nor anywhere
 else that an answer could read. The rank asks for each timing over its channel.
 
 A timing is a little longer than `truth`, because nothing makes a real machine faster. The first timing
@@ -20,19 +20,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FIRST_OUTLIER = (2, 5)
-"""The range in which the first outlier is (0 is the warm-up): timings 1 to 5 contain exactly one."""
+"""The range of the first outlier's index (0 is the warm-up). Timings 1 to 5 contain exactly one outlier."""
 
 BETWEEN_OUTLIERS = (15, 20)
 MAX_TIMINGS, MAX_ARGUMENT_TUPLES = 10_000, 500
-"""Limits of a case's timings and of their different arguments: far more than any answer needs."""
+"""Limits of a case's timings and of their distinct arguments: far more than any answer needs."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """The errors of a simulated stopwatch.
+    """The errors of a simulated stopwatch and their seed.
 
-    seed: of everything random. warm_up, outlier: how many times longer such timings last. noise_s: the
-    largest error added to a timing; errors are drawn evenly from 0 to it.
+    seed: the seed of all random numbers. warm_up, outlier: how many times longer such timings last. noise_s:
+    the largest error added to a timing; errors are drawn evenly from 0 to it.
     """
 
     seed: int
@@ -44,7 +44,7 @@ class Script:
 
 
 class Stopwatch:
-    """Simulates timings: call it with what is to be timed; it returns the seconds of one timing."""
+    """Simulates timings: call it with the arguments to time; it returns the seconds of one timing."""
 
     def __init__(self, script: Script, truth: Callable[..., float]) -> None:
         """Store the script. `truth(*arguments)` returns the true seconds of a timing."""
@@ -55,7 +55,7 @@ class Stopwatch:
         self._random: dict[Hashable, random.Random] = {}
 
     def __call__(self, *arguments: Hashable) -> float:
-        # a separate generator for each argument, so that timings in between change nothing
+        # a separate generator for each argument, so that other timings in between change nothing
         rng = self._random.setdefault(
             arguments, random.Random(f"{self._script.seed}/{arguments!r}")
         )
@@ -74,7 +74,7 @@ class Stopwatch:
 
     @property
     def timings(self) -> dict[Hashable, int]:
-        """Return how many timings were made for each tuple of arguments."""
+        """Return the number of timings made for each tuple of arguments."""
         return dict(self._timing_counts)
 
 
@@ -82,13 +82,13 @@ class Stopwatch:
 class TimingReplies:
     """Replies to the ranks of one world, which ask for timings: [case, *arguments] -> seconds.
 
-    stopwatches: the one of each case, or None if it measures nothing. Ranks may be hostile: raise
-    ValueError for an invalid question, and reply None beyond the limits.
+    stopwatches: the stopwatch of each case, or None for a case without measurements. Ranks may be hostile:
+    raise ValueError for an invalid question, and reply None beyond the limits.
     """
 
     stopwatches: Sequence[Callable[..., float] | None]
     timings: list[dict[tuple[int, ...], list[float]]] = field(init=False)
-    """The timings that each case has asked for, by their arguments."""
+    """The timings requested in each case, by their arguments."""
 
     def __post_init__(self) -> None:
         self.timings = [{} for _ in self.stopwatches]
@@ -109,7 +109,7 @@ class TimingReplies:
             return None
         if self._reply_counts[case] >= MAX_TIMINGS:
             return None
-        # count a timing before it is made, so that one that fails counts as well
+        # count a timing before making it, so that a failing one also counts
         self._reply_counts[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)

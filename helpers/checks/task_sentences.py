@@ -1,4 +1,4 @@
-"""List the sentences of an exercise's task that permit or require something, next to what tests them.
+"""List the sentences of an exercise's task that permit or require something, next to their tests.
 
     solutions/NN_topic.ipynb: from the heading to the stub --> its sentences
     the exercise's rules, drawn cases and file of answers  --> the names of its tests
@@ -23,7 +23,7 @@ _DEMANDS = re.compile(
     re.IGNORECASE,
 )
 _MAX_LABELS = 12
-"""Number of labels of cases that are listed. Labels that differ only in numbers count as one."""
+"""Largest number of listed case labels. Labels that differ only in numbers count as one."""
 
 
 def list_sentences_and_tests(exercise: Exercise) -> str:

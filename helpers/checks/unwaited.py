@@ -8,7 +8,7 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Event
 from helpers.trace.mismatch import at
 
-# Calls that write to a tensor on each rank that makes them.
+# Calls that write to a tensor on each calling rank.
 _WRITING_OPS = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
 
 
@@ -26,7 +26,7 @@ def missing_wait_advice(run: Run) -> str:
 
 
 def missing_transfer_wait_advice(run: Run) -> str:
-    """Return the name of a transfer that was never waited for and was not seen to end, or ""."""
+    """Return the name of a transfer that was never waited for, and that the rank did not see end, or ""."""
     event = _find_unwaited_call(run)
     if event is None:
         return ""

@@ -1,4 +1,4 @@
-"""Run programs on cases: many turns one after another in one world, or one turn in its own world.
+"""Run programs on cases: many turns one after another in one world, or one turn in a separate world.
 
 The rank itself reports which case a recorded call belongs to, and an answer could change that report. So a
 shared world counts only if every recorded call of every rank belongs to some turn (`run_turns`).
@@ -26,26 +26,27 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 
 MAX_EVENTS = 5_000
-"""Limit of each rank's calls and spans in one world, because reading them takes time.
+"""Limit of each rank's calls and spans in one world, because reading events takes time.
 
-No answer makes a tenth of this.
+No answer needs a tenth of this number.
 """
-# Processor time of a world with many turns. Beyond it, each case is tried alone, with its own budget.
+# Processor time of a world with many turns. Beyond it, each case is tried in a separate world with a full
+# budget.
 _SHARED_WORLD_CPU_S = 4.0
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 
 
 class Flooded(Exception):
-    """A rank made more calls than a reader could use."""
+    """A rank made too many calls for a reader."""
 
 
 @dataclass(frozen=True)
 class Turn:
     """One call of a program. number: the case's position among those of its world size.
 
-    The number alone determines which rank is late and what random numbers a rank draws, so a case is the
-    same in every world.
+    Only the number determines which rank is late and which random numbers a rank draws, so a case is the same
+    in every world.
     """
 
     case: Case
@@ -54,7 +55,7 @@ class Turn:
 
     @property
     def may_share(self) -> bool:
-        """Return whether other cases may run in its world: it has a group, and no environment of its own."""
+        """Return whether other cases may run in its world: it has a group, and no special environment."""
         return self.case.init and self.case.env is None
 
 
@@ -63,7 +64,7 @@ class Worlds:
     """Runs programs that answer one exercise.
 
     programs: sources, each of which defines `exercise.name`. place: returns the place of a line.
-    record_values: record tensor values if a turn has its own world.
+    record_values: record tensor values if a turn has a separate world.
     """
 
     exercise: Exercise
@@ -73,10 +74,10 @@ class Worlds:
     record_values: bool = False
 
     def run_alone(self, turn: Turn, other_poison: bool = False) -> Execution:
-        """Run one turn in its own world. other_poison: see `adversarial_world`. Raise Flooded."""
+        """Run one turn in a separate world. other_poison: see `adversarial_world`. Raise Flooded."""
         run, timings = self._run_world([turn], other_poison)
         if self.exercise.kind is Kind.SCRIPT:
-            # the launched process only starts the script, so only what the script's workers returned is
+            # the launched process only starts the script, so only the values of the script's workers are
             # judged
             value = _read_report(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
@@ -97,7 +98,7 @@ class Worlds:
         return self._split_run(turns, run, timings), run
 
     def run_pair(self, first: Turn, second: Turn) -> tuple[Execution | None, Execution] | None:
-        """Run two turns in one world; return both results, or those of the second if the world failed.
+        """Run two turns in one world; return both results, or the second turn's results if the world failed.
 
         Return None if a recorded call belongs to neither. Raise Flooded.
         """
@@ -111,7 +112,7 @@ class Worlds:
         return first_part, second_part
 
     def _run_world(self, turns: Sequence[Turn], other_poison: bool = False) -> tuple[Run, _Timings]:
-        """Run turns one after another in one world; return also the timings that each one asked for."""
+        """Run turns one after another in one world; also return the timings requested in each turn."""
         exercise, first = self.exercise, turns[0].case
         # a script's ranks are processes that the one rank here starts
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
@@ -134,7 +135,7 @@ class Worlds:
                     exercise.kind,
                     exercise.driver,
                     other_poison,
-                    # graders pass their own servers, and instructors read the recorded values
+                    # graders pass their servers, and instructors read the recorded values
                     report_replaced=self.connection is not None,
                 ),
             ),
@@ -142,20 +143,19 @@ class Worlds:
             caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
         )
-        # check this before anything reads the trace, because the time of rules and advice grows with its
-        # length
+        # check this before the trace is read, because the time of rules and advice grows with its length
         if len(run.trace) > MAX_EVENTS * size:
             raise Flooded
         return run, replies.timings
 
     def _split_run(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
-        """Split the run of a world into its turns. A rank that lies about them harms only its own answer."""
+        """Split the run of a world into its turns. A rank lying about its turns harms only its own answer."""
         parts = []
         is_alone = len(turns) == 1
         for index, turn in enumerate(turns):
-            # a rank that lies about its turns puts only its own calls into the wrong case
+            # a lying rank only moves its own calls into the wrong case
             reported = [_read_report(value, index, len(turns)) for value in run.values]
-            # if a turn has its own world, all calls are its own, whatever the rank reports
+            # if a turn has a separate world, attribute all calls to it, even if the rank reports otherwise
             spans = [(turn_report.first, turn_report.last) for turn_report in reported]
             trace = run.trace if is_alone else run.trace.between(spans)
             values = [turn_report.returned for turn_report in reported]
@@ -174,7 +174,7 @@ class Worlds:
 def _inputs_of_rank(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
     """Return a rank's inputs for each turn. If a case has several turns, each program gets a copy.
 
-    Otherwise they would share one object on the rank, which a program may change.
+    Otherwise the programs would share one object on the rank, which a program may change.
     """
     has_many_turns = len({id(turn.case) for turn in turns}) < len(turns)
     given = [turn.case.given[rank] for turn in turns]
@@ -182,7 +182,7 @@ def _inputs_of_rank(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
 
 
 class _TurnReport(NamedTuple):
-    """What a rank reports about one turn. first, last: the numbers of its calls, from `drive_cases`."""
+    """A rank's report on one turn. first, last: the numbers of its calls, from `drive_cases`."""
 
     returned: Any = None
     changed: Sequence[str] = ()
@@ -191,8 +191,8 @@ class _TurnReport(NamedTuple):
 
 
 def _read_report(value: Any, index: int, count: int) -> _TurnReport:
-    """Read what a rank reported about turn k; empty, if it is not in the form of `drive_cases`."""
-    # a hostile rank may report anything, so only this form is read
+    """Read a rank's report on turn k; empty if it does not have the form of `drive_cases`."""
+    # a hostile rank may report anything, so only this form is accepted
     if isinstance(value, list) and len(value) == count:
         part = value[index]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
@@ -203,7 +203,7 @@ def _read_report(value: Any, index: int, count: int) -> _TurnReport:
 
 
 def _covers_all_calls(run: Run, count: int) -> bool:
-    """Return whether every recorded call of every rank belongs to one of the turns that it reports."""
+    """Return whether every recorded call of every rank belongs to one of the rank's reported turns."""
     ends = []
     for value in run.values:
         end = 0
@@ -217,7 +217,7 @@ def _covers_all_calls(run: Run, count: int) -> bool:
 
 
 def is_clean(trace: Trace) -> bool:
-    """Return whether a turn left nothing for the next one: all calls ended, all messages were received."""
+    """Return whether a turn left nothing behind: all calls ended, and all messages were received."""
     if any(event.end_ns is None for event in trace.calls):
         return False
     if any(message.recv is None for message in trace.messages()):

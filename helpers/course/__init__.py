@@ -1,4 +1,4 @@
-"""Everything around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool.
+"""All parts around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool.
 
 For learners:
     home             the page with the next step and the map
@@ -14,21 +14,21 @@ For learners:
 Paths:
     paths            the paths through the course
     path_lines       lines in a notebook that name a path
-    path_picture     the picture to which a path has led
+    path_picture     the picture at the end of a path
 The command `course`:
-    cli              the command itself, and its errors
+    cli              the command and its errors
     commands         commands for learners
     author_commands  commands for authors
-    command_parts    parts that commands share
-    targets          notebooks and exercises that an argument names
+    command_parts    parts shared by commands
+    targets          notebooks and exercises named by an argument
     as_json          results as JSON
     doctor           a test of the machine
-    definitions      functions that a notebook defines twice
+    definitions      functions defined twice in a notebook
     watch_command    checks at each save
     saves            saved notebooks in a folder
 Jupyter:
     greet            a new kernel
-    kernel           the course's own kernel
+    kernel           the course's kernel
     look             the extension of JupyterLab's server
     hub              the course on a hub
     programs         the environment's programs on PATH

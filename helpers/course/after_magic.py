@@ -1,9 +1,9 @@
-"""`%%after ring_all_reduce`: run a cell that uses the reader's own answer, once it has passed its check.
+"""`%%after ring_all_reduce`: run a cell that uses the reader's answer, once the answer has passed its check.
 
-Until then the cell shows one line that says what it waits for, so that running all cells of a fresh
-notebook causes no errors. With several names, all must have passed: `%%after gpipe one_f_one_b`.
+Until then the cell shows one line with the exercise that it waits for, so that running all cells of a fresh
+notebook causes no errors. With several names, all answers must have passed: `%%after gpipe one_f_one_b`.
 
-The line is removed before IPython sees the cell. The rest then runs like any cell, with its own line
+The line is removed before IPython sees the cell. The rest then runs like any cell, with the usual line
 numbers, tracebacks and output, and may begin with `%%ranks 2`.
 """
 
@@ -17,7 +17,7 @@ from helpers.check_result import CheckResult
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
-# keep results in this kernel only, because the answer does not survive a restart either
+# keep results only in this kernel, because the answer does not survive a restart
 _passed_exercises: set[str] = set()
 
 
@@ -59,7 +59,7 @@ def _exercise_name(name: str) -> str:
 
 
 def only_after(lines: list[str]) -> list[str]:
-    """Transform a cell's lines. (IPython calls this for each cell, and to see whether a cell is complete.)"""
+    """Transform a cell's lines. (IPython calls this for each cell, and to find out if a cell is complete.)"""
     if not lines or not lines[0].startswith(_MAGIC):
         return lines
     names = lines[0].removeprefix(_MAGIC).split()

@@ -1,4 +1,4 @@
-'''Make the learner's copy of a notebook from the solved one, by transforming its text only.
+'''Make the learner's copy of a notebook from the solved one, by transforming only its text.
 
 `make notebooks` calls `build`; a test calls it again to check that notebooks/ is up to date.
 
@@ -12,7 +12,7 @@ An exercise is a function or method with its solution between two marker lines:
         ...
         ### END SOLUTION
 
-The exercise's number and title are those of the last heading above it,
+The exercise's number and title are taken from the last heading above it,
 `## Exercise 5.3: Ring all-reduce (15 min, ●●●○○)`.
 '''
 
@@ -45,14 +45,14 @@ KEEP_OUTPUT = "keep_output"
 
 EXERCISE_HEADING_PATTERN = re.compile(
     r"^#+[ ]+(?P<title>Exercise[ ]\d+\.\d+:[ ]*\S.*?)"
-    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which the stub omits
+    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which are omitted in the stub
     re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class Region:
-    """The lines of one solution, counted from 1, both markers included."""
+    """The lines of one solution, counted from 1, including both markers."""
 
     begin: int
     end: int
@@ -63,7 +63,7 @@ class Region:
 
 
 class RegionError(Exception):
-    """A cell has wrong solution regions; the message says what is wrong."""
+    """A cell has wrong solution regions; the message describes the problem."""
 
 
 def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
@@ -90,10 +90,10 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
 def learner_copy(
     notebook: Notebook, name: str = "notebook", files: Mapping[str, str] | None = None
 ) -> Notebook:
-    """Return the notebook with stubs for its solutions, the lines of its paths, and without outputs.
+    """Return the notebook with stubs instead of solutions, with the lines of its paths, and without outputs.
 
-    files: all notebooks' files by number, to which the text gets links. A cell tagged `keep_output` keeps
-    its output: a picture that the reader sees before running anything.
+    files: all notebooks' files by number, to which the text gets links. A cell tagged `keep_output` keeps its
+    output, for example a picture that readers see before running a cell.
     """
     check_cell_ids(notebook, name)
     cells = []
@@ -165,7 +165,7 @@ def _regions(source: str) -> Iterator[Region]:
             yield Region(begin[0], number, begin[1])
             begin = None
         elif re.search(r"#\s*(BEGIN|END)\s+SOLUTION", text, re.IGNORECASE):
-            # A marker with a typo would put the solution into the learner's copy.
+            # With a typo in a marker, the solution would be copied into the learner's notebook.
             raise RegionError(f"line {number}: write '{BEGIN}' and '{END}' alone on their lines.")
     if begin:
         raise RegionError(f"line {begin[0]}: '{BEGIN}' without '{END}'.")

@@ -1,4 +1,4 @@
-"""`course progress --html FILE`: a page that shows what a learner can do now."""
+"""`course progress --html FILE`: a page about a learner's skills."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Check, while outputs are recorded, what a notebook's text claims about a cell's numbers.
+"""Check, while outputs are recorded, the text's claims about a cell's numbers.
 
-The text next to a picture often says which of two times is longer. A busy machine can record a picture that
-refutes it. Such a cell has a claim in its metadata: an expression that must be true after the cell, for
-example `"claim": "seconds['torchrun'] > seconds['launch']"`. `course outputs` stores nothing unless every
-claim holds.
+The text next to a picture often says which of two times is longer. On a busy machine, the recorded picture
+might refute the text. Such a cell has a claim in its metadata: an expression that must be true after the
+cell, for example `"claim": "seconds['torchrun'] > seconds['launch']"`. `course outputs` stores nothing unless
+every claim holds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.course.notebook_file import Notebook
 CLAIM_KEY = "claim"
 """The key of a claim in a cell's metadata."""
 _MAX_IDLE_PERCENT = 20.0
-"""Percent. A machine that is less busy than this counts as idle."""
+"""Percentage of use below which a machine counts as idle."""
 _IDLE_WITHIN_S = 60.0
 _REPLY_WITHIN_S = 60.0
 
@@ -35,7 +35,7 @@ def has_claims(notebook: Notebook) -> bool:
 
 
 def wait_until_idle() -> None:
-    """Wait until other programs use little processor time, at most for _IDLE_WITHIN_S.
+    """Wait at most _IDLE_WITHIN_S until other programs use little processor time.
 
     Does not raise if the machine stays busy, because the claims are checked anyway.
     """
@@ -53,7 +53,7 @@ async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: in
     claim = cell["metadata"].get(CLAIM_KEY)
     if claim is None:
         return
-    assert client.kc is not None  # a cell was executed, so a kernel exists
+    assert client.kc is not None  # a kernel exists, because a cell was executed
     asked = client.kc.execute("", silent=True, user_expressions={CLAIM_KEY: f"bool({claim})"})
     try:
         value = await asyncio.wait_for(_claim_value(client, asked), _REPLY_WITHIN_S)

@@ -1,6 +1,6 @@
-"""Run the `course` command: find the command that is named, and turn its errors into one clear line.
+"""Run the `course` command: find the named command, and turn its errors into one clear line.
 
-The commands are entry points: each feature brings its own (`helpers.plugins`, `command_parts`).
+The commands are entry points declared by each feature (`helpers.plugins`, `command_parts`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 class _Course(click.Group):
-    """Shows the course's own errors as messages, not as tracebacks, and groups commands by who needs them."""
+    """Shows the course's errors as messages instead of tracebacks, and groups commands by their users."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return command_names()
@@ -50,7 +50,7 @@ class _Course(click.Group):
         try:
             return self._invoke(ctx)
         except click.ClickException as error:
-            if wants_json:  # other programs expect one object, however a command ends
+            if wants_json:  # other programs expect one object, even if a command fails
                 from helpers.course.as_json import write
 
                 write({"exit_code": error.exit_code, "error": error.format_message()})
@@ -76,13 +76,13 @@ class _Course(click.Group):
 
 
 def _place(command: click.Command) -> tuple[str, int]:
-    """Return where a command is defined: the help text lists the commands of a file in its order."""
+    """Return the place of a command's definition: the help text lists a file's commands in its order."""
     code = getattr(command.callback, "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
 
 def _pages_to_read() -> str | None:
-    """Return where the documentation is. A learner's bundle has only a part of it."""
+    """Return the place of the documentation, of which a learner's bundle has only a part."""
     pages = {
         "How ranks work": docs_page("engine.md"),
         "Teaching": docs_page("instructors.md"),
@@ -103,7 +103,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(
             stream, TextIOWrapper
-        ):  # in ASCII and Latin-1, marks such as a tick are replaced
+        ):  # in ASCII and Latin-1, marks such as a check mark are replaced
             stream.reconfigure(errors=PLAIN_MARKS)
     # Importing torch creates a million objects that stay. Collecting garbage among them during the import
     # and at exit takes a third of a short command's time.

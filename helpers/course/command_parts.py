@@ -1,4 +1,4 @@
-"""The parts that commands of `course` share: classes, errors, an option, and paths.
+"""The shared parts of `course`'s commands: classes, errors, an option, and paths.
 
 Each feature defines its commands next to its code and declares them as entry points in pyproject.toml.
 """
@@ -22,7 +22,7 @@ _MISSING = {"helpers.grading": "this copy is a learner's: it has no grader."}
 
 
 class Command(click.Command):
-    """A command of `course`. title: the part of the help text that lists it."""
+    """A command of `course`. title: the section of the help text that lists it."""
 
     def __init__(self, *args: Any, title: str, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -45,7 +45,7 @@ class CommandWithCode(Command):
 
 
 class CommandGroup(click.Group):
-    """A command of `course` with commands of its own. title: the part of the help text that lists it."""
+    """A command of `course` with subcommands. title: the section of the help text that lists it."""
 
     def __init__(self, *args: Any, title: str, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -53,17 +53,17 @@ class CommandGroup(click.Group):
 
 
 class CommandError(click.ClickException):
-    """A command could not do its work. The exit code differs from that of a wrong answer."""
+    """A command could not do its work. The exit code differs from the exit code of a wrong answer."""
 
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Print the line as it is."""
+        """Print the line unchanged."""
         click.echo(self.format_message(), file=file, err=file is None)
 
 
 class Interrupted(CommandError):
-    """Ctrl-C, or SIGINT from a program. The exit code is that of shells: 128 and the signal's number."""
+    """Ctrl-C, or SIGINT from a program. The exit code, as in shells, is 128 plus the signal's number."""
 
     exit_code = 130
 
@@ -88,7 +88,7 @@ def find_command(name: str) -> click.Command | None:
 
 
 def command_names() -> list[str]:
-    """Return the names of the commands that this copy has."""
+    """Return the names of this copy's commands."""
     found = []
     for name in plugins.names(_COMMANDS):
         try:
@@ -100,7 +100,7 @@ def command_names() -> list[str]:
 
 
 def solved_notebooks(workspace: Workspace, names: Sequence[str]) -> list[Path]:
-    """Return the paths of solved notebooks: those named, or all."""
+    """Return the paths of the named solved notebooks, or of all."""
     if names:
         return [workspaces.find_notebook(workspace.solutions, name) for name in names]
     return sorted(workspace.solutions.glob("*.ipynb"))

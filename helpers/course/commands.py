@@ -35,8 +35,8 @@ def lab(lab_args: tuple[str, ...]) -> None:
     workspace = workspaces.find_workspace()
     extra = []
     if os.geteuid() == 0 and "--allow-root" not in lab_args:
-        # A container's only user is often root, as which JupyterLab refuses to run unless allowed. Its page
-        # asks for a token and listens on this machine only, unless the arguments say otherwise.
+        # A container's only user is often root, but JupyterLab refuses to run as root unless this is allowed.
+        # Its server requires a token and listens only on this machine, unless the arguments say otherwise.
         click.echo(
             "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )
@@ -53,12 +53,12 @@ def lab(lab_args: tuple[str, ...]) -> None:
         click.echo(f"You work in {workspace.work}.")
     workspaces.set_up_jupyter()
     extra += workspaces.LOOK
-    # Naming the file makes a browser that JupyterLab starts open it. With this, the printed URL leads
-    # there, too.
+    # Because the file is named, a browser started by JupyterLab opens it. With this setting, the printed URL
+    # also leads to the file.
     extra.append(f"--LabApp.default_url=/lab/tree/{opened.name}")
     sys.stdout.flush()
     os.chdir(workspace.root)
-    # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.
+    # Replaces this process, so that Ctrl-C and signals reach JupyterLab, and the exit code is JupyterLab's.
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *extra, *lab_args])
 
 

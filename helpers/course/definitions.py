@@ -12,7 +12,7 @@ from helpers.course.open_notebook import cells_of_open_notebook
 
 
 def note_definitions(result: CheckResult) -> CheckResult:
-    """Add a note to a finished check if the notebook, as it was last saved, defines the answer twice."""
+    """Add a note to a finished check if the last saved notebook defines the answer twice."""
     if not result.attempted:
         return result
     note = definitions_note(result.name, cells_of_open_notebook())

@@ -1,4 +1,4 @@
-"""`course doctor`: test what the course needs on this machine, with one line for each requirement.
+"""`course doctor`: test the course's requirements on this machine, with one line for each.
 
 (name, probe, advice), ... --examine--> Finding, Finding, ... --report--> text, exit code
 """
@@ -25,7 +25,7 @@ from helpers.torch_versions import untested
 
 GIB, MIB = 1 << 30, 1 << 20
 COURSE_RANKS = 8
-"""The largest world that a notebook starts."""
+"""The size of the largest world started in a notebook."""
 RANK_BYTES = 60 * MIB
 """Approximate memory of a forked rank: 58 MB were measured."""
 RANK_FILES, KERNEL_FILES = 3, 100
@@ -36,15 +36,15 @@ BROWSERS += [_MACOS.format("Google Chrome"), _MACOS.format("Chromium")]
 
 
 class Missing(Exception):
-    """Something that the course needs does not work."""
+    """A requirement of the course does not work."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """One line of `course doctor`.
 
-    status: "ok"; "warning": the course works, and `detail` says what does not work or is slower; "missing":
-    the course cannot work without it. advice: what to do, or "".
+    status: "ok"; "warning": the course works, and `detail` says which part is slower or does not work;
+    "missing": the course cannot work without it. advice: how to repair it, or "".
     """
 
     name: str
@@ -54,7 +54,7 @@ class Finding:
 
 
 Probe = Callable[[], tuple[bool, str]]
-"""Returns whether all is well, and a detail. False means a warning; raises Missing for worse problems."""
+"""Function that returns (all is well, detail). False means a warning; worse problems raise Missing."""
 
 
 def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
@@ -73,13 +73,13 @@ def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterat
 
 
 def format_finding(finding: Finding) -> str:
-    """Return a finding as one line, with the advice as a second one."""
+    """Return a finding as one line, with the advice as a second line."""
     line = f"{finding.status:8} {finding.name}: {finding.detail}"
     return f"{line}\n{'':8} -> {finding.advice}" if finding.advice else line
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """Return 1 if something is missing that the course cannot do without, otherwise 0."""
+    """Return 1 if an indispensable requirement is missing, otherwise 0."""
     return int(any(finding.status == "missing" for finding in findings))
 
 
@@ -133,7 +133,7 @@ def _probe_open_files() -> tuple[bool, str]:
 
 
 def _probe_temp_folder() -> tuple[bool, str]:
-    # In this memory ranks connect and store the data that they exchange.
+    # Ranks connect and exchange data through this memory.
     folder = tempfile.gettempdir()
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * MIB)
@@ -205,7 +205,7 @@ def packages(root: Path | None = None) -> tuple[bool, str]:
 
 
 def direct_dependencies() -> set[str]:
-    """Return the names of the packages that the course itself needs, without its extras."""
+    """Return the names of the packages required by the course without extras."""
     lines = requires("real-ranks") or []
     return {
         _normalize_package_name(re.split(r"[^\w.-]", line)[0])
@@ -272,7 +272,7 @@ def _probe_mpi() -> tuple[bool, str]:
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     if not mpiexec or not importlib.util.find_spec("mpi4py"):
         return False, f"not installed: {'mpi4py' if mpiexec else 'mpiexec'}"
-    # Each rank writes once, because print() writes in pieces, and the pieces of several ranks would mix.
+    # Each rank calls write() once, because print() writes in pieces, and pieces of several ranks would mix.
     program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
     words = (mpiexec, "-n", "2", sys.executable, "-c", program)
     worked, said = _run(*words)
@@ -290,7 +290,7 @@ def _probe_browser() -> tuple[bool, str]:
 
 
 def _run(*command: str) -> tuple[bool, str]:
-    """Return whether a command succeeds in time, and what it prints to stdout or stderr."""
+    """Return whether a command succeeds in time, and its output on stdout or stderr."""
     try:
         done = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""Leave widgets out of saved notebooks and of exported pages, which have no kernel for them.
+"""Leave widgets out of saved notebooks and exported pages, which have no kernel.
 
 `look` makes JupyterLab call `store_without_widgets` when it saves a notebook, and `workspace.set_up_jupyter`
 makes exports use `PlainWidgets`.
@@ -18,8 +18,8 @@ _STATE = "widgets"
 def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
     """Remove the course's widgets from a notebook that is being saved.
 
-    Otherwise JupyterLab would show an error when the notebook is opened again, because it prefers a widget
-    that is gone to its words. A widget without words for a page is not the course's, and stays.
+    Otherwise JupyterLab would show an error when the notebook is opened again, because it prefers a missing
+    widget to its text. A widget without a text for a page is not the course's, and is kept.
     """
     if model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
         return
@@ -47,7 +47,7 @@ class PlainWidgets(Preprocessor):
         return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
-        """Remove the widget from each output that also has a text."""
+        """Remove the widget from each output that also contains a text."""
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "text/plain" in data:

@@ -3,8 +3,8 @@
     progress + headings + quizzes -> notebook_places(), path_progress() -> Home -> home(), work/home.ipynb
 
 `course lab` rewrites work/home.ipynb each time and opens it, so that the map is shown before any cell runs.
-While the page is open, look/home.js asks the server (look/__init__.py) for the current map. Without that
-server, the only cell draws it again.
+While the page is open, look/home.js asks the server (look/__init__.py) for the current map. Without this
+server, the only cell draws the map again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
 
 def part_of(number: int) -> str:
-    """Return the part of notebook `number`, as "II Training together"."""
+    """Return the part of notebook `number`, for example "II Training together"."""
     return next(name for first, name in reversed(_PARTS.items()) if number >= first)
 
 
@@ -79,8 +79,8 @@ class QuizState:
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: its first unfinished core exercise.
 
-    passed, core: the numbers of passed and of all core exercises; minutes: the minutes of core exercises
-    that are left; done: the names of all exercises that passed.
+    passed, core: the numbers of passed and of all core exercises; minutes: the minutes of the remaining core
+    exercises; done: the names of all passed exercises.
     """
 
     notebook: str
@@ -110,7 +110,7 @@ class Place:
 class StopProgress:
     """A stop of a path and its progress.
 
-    left: the exercises that have not passed. last_check: when one of its exercises was checked last, or "".
+    left: the exercises that have not passed. last_check: the time of the last check of its exercises, or "".
     """
 
     stop: Stop
@@ -120,14 +120,14 @@ class StopProgress:
 
     @property
     def state(self) -> str:
-        """Return "done", "begun" or "to come". A stop without exercises is done when the previous one is."""
+        """Return "done", "begun" or "to come". A stop without exercises is done when the previous stop is."""
         if not self.left:
             return "done"
         return "begun" if len(self.left) < len(self.stop.exercises) else "to come"
 
     @property
     def next_title(self) -> str:
-        """Return the first exercise that has not passed or, if its notebook was not begun, the notebook."""
+        """Return the first open exercise's title or, if the notebook was not begun, the notebook's title."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
         return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
@@ -150,7 +150,7 @@ class PathProgress:
 
     @property
     def next(self) -> StopProgress | None:
-        """Return the stop of the last check or, if that is done, the one to do after it; None at the end."""
+        """Return the stop of the last check or, if it is done, the stop after it; None at the end."""
         checked = [(leg.last_check, place) for place, leg in enumerate(self.legs) if leg.last_check]
         return self._to_do_from(max(checked)[1] if checked else 0)
 
@@ -159,9 +159,9 @@ class PathProgress:
         return max((leg.last_check for leg in self.legs), default="")
 
     def after(self, notebook: str) -> StopProgress | None:
-        """Return the stop to do after a notebook, or None if the path ends there.
+        """Return the next stop after a notebook, or None if the path ends with it.
 
-        If all stops below the notebook are done, that is an earlier one.
+        If all later stops are done, the next stop is an earlier one.
         """
         names = [leg.stop.notebook for leg in self.legs]
         if notebook not in names[:-1]:
@@ -173,12 +173,12 @@ class PathProgress:
 
     @property
     def words(self) -> str:
-        """Return the path's goal or, once it is reached, what the learner has."""
+        """Return the sentence about the path's goal or, once it is reached, about the result."""
         return self.path.goal if self.next else f"You have finished this path. {self.path.end}"
 
     @property
     def minutes(self) -> int:
-        """Return the minutes that are left: the path's time, scaled by the minutes of the exercises left."""
+        """Return the remaining minutes: the path's time, scaled by the minutes of the remaining exercises."""
         whole = sum(each.minutes for each in self.exercises)
         left = sum(each.minutes for leg in self.legs for each in leg.left)
         return round(self.path.minutes * left / whole)
@@ -186,9 +186,9 @@ class PathProgress:
 
 @dataclass(frozen=True, repr=False)
 class Home:
-    """The home page, which is displayed as text or as a page with links.
+    """The home page, displayed as text or as a page with links.
 
-    latest: the exercise that was checked last. chosen: the name of the path that the learner has chosen.
+    latest: the last checked exercise. chosen: the name of the path chosen by the learner.
     missing: the notebooks whose files are not in the learner's folder, for example because of a new name.
     """
 
@@ -201,7 +201,7 @@ class Home:
 
     @property
     def missing_words(self) -> str:
-        """Return which files are missing and how to get them, or ""."""
+        """Return a text on the missing files and how to get them, or ""."""
         if not self.missing:
             return ""
         files = join_words([f"{name}.ipynb" for name in sorted(self.missing)])
@@ -218,26 +218,26 @@ class Home:
 
     @property
     def onward(self) -> tuple[PathProgress, ...]:
-        """Return the other short paths with something left to do or, if there are none, the long one."""
+        """Return the other unfinished short paths or, if there are none, the long path."""
         to_do = tuple(way for way in self.ways if way.next)
         return tuple(way for way in to_do if way.is_short) or to_do
 
     @property
     def way(self) -> PathProgress | None:
-        """Return the current path: the one that the learner has chosen, or the short one of the last check.
+        """Return the current path: the path chosen by the learner, or the short path of the last check.
 
-        Exercises that are not on a short path are extras to it, so they never change the path. The long
-        path is the current one only if it was chosen, or if all work so far is on no short path.
+        Exercises outside all short paths are extras, so they never change the path. The long path is the
+        current path only if it was chosen, or if all work so far is outside the short paths.
         """
         to_do = [way for way in self.ways if way.next]
         chosen = (way for way in to_do if way.path.name == self.chosen)
         checked = [way for way in to_do if way.is_short and way.last_check]
-        # max() returns the first of equals: the paths are in the order of the file
+        # max() returns the first of several equal paths, which are in the order of the file
         latest = max(checked, key=lambda way: way.last_check, default=None)
         return next(chosen, None) or latest or self._way_without_checks(to_do)
 
     def _way_without_checks(self, to_do: Sequence[PathProgress]) -> PathProgress | None:
-        """Return the first path with a notebook that was opened, or the first that is not done."""
+        """Return the first path with an opened notebook, or the first unfinished path."""
         begun = {place.notebook for place in self.places if place.state == "begun"}
         opened = (way for way in to_do if any(leg.stop.notebook in begun for leg in way.legs))
         checked = (way for way in to_do if way.last_check)
@@ -291,7 +291,7 @@ class Home:
         return live_page(_PAGE, {}, self.map_html())
 
     def map_html(self) -> str:
-        """Return the page in a form that does not change while it is shown."""
+        """Return the page as static HTML."""
         parts = [(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)]
         return render_page(
             "home.html",
@@ -321,7 +321,7 @@ def home() -> Home:
 
 
 def missing_notebooks(names: Iterable[str]) -> frozenset[str]:
-    """Return the notebooks that are not in the learner's folder, or none if `course lab` never filled it."""
+    """Return the notebooks missing from the learner's folder; empty if `course lab` never filled it."""
     try:
         work = find_workspace().work
         if not (work / HOME_FILE).is_file():
@@ -356,7 +356,7 @@ def docs_folder() -> Path | None:
 def notebook_places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
-    If no notebook is begun, the one after the last that is done is "next", or the first one.
+    If no notebook is begun, the notebook after the last finished one is "next", or the first notebook.
     """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
@@ -399,7 +399,7 @@ def write_home(work: Path) -> Path:
         "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
     }
     if (docs := docs_folder()) and not (shown := work / "docs").exists():
-        with suppress(OSError):  # JupyterLab opens only files inside of its own folder
+        with suppress(OSError):  # JupyterLab opens only files inside its root folder
             shown.symlink_to(docs, target_is_directory=True)
     words = (
         "# Where you are\n\nThis page follows your work while it is open. If it does not change, run "
@@ -440,7 +440,7 @@ def _quiz_states(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
 
 @cache
 def title_of(notebook: str) -> str:
-    """Return a notebook's own title, "02 · Blocking send and recv", or its file's name if it has none."""
+    """Return a notebook's title, such as "02 · Blocking send and recv", or its file's name if it has none."""
     path = file_of(notebook)
     if path is None:
         return notebook

@@ -1,11 +1,11 @@
-"""Set up the course on a hub: do what `course lab` does, whenever a person's server starts.
+"""Set up the course on a hub, like `course lab`, whenever a person's server starts.
 
     JupyterHub --spawns, REAL_RANKS_HUB=1--> a person's server: this extension
                                                   `--> ~/real-ranks, home page, theme, kernel
 
-A file that `workspace.set_up_jupyter` writes (etc/jupyter/jupyter_server_config.d/real_ranks.json) enables
-this extension in every Jupyter server of the environment. It does nothing unless REAL_RANKS_HUB is 1.
-`course lab` does not need it, because it enables `look` itself.
+`workspace.set_up_jupyter` writes a file (etc/jupyter/jupyter_server_config.d/real_ranks.json) that enables
+this extension in every Jupyter server of the environment. The extension does nothing unless REAL_RANKS_HUB is
+1. `course lab` does not need it, because it enables `look` directly.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ def _link_jupyter_server_extension(server: Any) -> None:
     """Set up a person's server before it reads its settings."""
     if not _on_hub():
         return
-    # Files that this person's server and kernels write are for this person only, including those in /tmp
-    # and /dev/shm.
+    # Files written by this person's server and kernels are private, including files in /tmp and /dev/shm.
     os.umask(0o077)
     put_programs_first(server)
     # A kernel's ports are open to all users of a machine, who could read its output. "required" means that
-    # the connection uses keys from the person's own connection file, or fails.
+    # the connection uses keys from the person's connection file, or fails.
     server.config.KernelManager.transport_encryption = "required"
     server.config.LabApp.custom_css = True
     server.config.LabServerApp.extra_labextensions_path = [str(PAGE_EXTENSIONS)]
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    """Fill the person's folder and write its home page, then enable what `course lab` enables."""
+    """Fill the person's folder and write its home page, then enable the same extension as `course lab`."""
     if not _on_hub():
         return
     try:
@@ -55,7 +54,7 @@ def _load_jupyter_server_extension(server: Any) -> None:
         workspace.work.chmod(0o700)
         server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
     except (WorkspaceError, OSError) as error:
-        # Continue, because the person can do other work, and a server that does not start could not even
+        # Continue, because the person can do other work, and a server that fails to start could not even
         # report the error.
         server.log.error("Real Ranks could not fill this person's folder: %s", error)
     look.enable_look(server)

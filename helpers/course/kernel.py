@@ -21,19 +21,19 @@ def main() -> None:
     """Run a kernel with the arguments of `ipykernel_launcher`."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # before the first cell, there is nothing to interrupt
+    )  # before the first cell, an interrupt would have no effect
     for name, value in HUGE_PAGES.items():
         # Kernel.json sets this variable, which was read when this process began
         if os.environ.get(name) == value:
             del os.environ[name]
-    # If the notebook cannot be read, the first launch imports what it needs.
+    # If the notebook cannot be read, the first launch imports the needed modules.
     share_torch(find_imports("\n".join(cells_of_open_notebook()).encode()))
     # Import this after the fork, because the rank server does not need it.
     from ipykernel.kernelapp import IPKernelApp
 
     app: Any = IPKernelApp.instance()
     app.initialize()
-    # In other kernels `import helpers` in a cell does this. Here the package is already imported.
+    # In other kernels `import helpers` in a cell does this, but here the package is already imported.
     from helpers.course.greet import greet_kernel
 
     greet_kernel()

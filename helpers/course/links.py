@@ -1,4 +1,4 @@
-"""Make links between notebooks from the words that name them, such as "notebook 05".
+"""Make links between notebooks from words such as "notebook 05".
 
 `build` inserts them into the learner's copies, so that the solved notebooks stay readable as text.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-# Not changed are fenced blocks, code spans, formulas, existing links, and headings (a link in a heading
-# would become part of the address that JupyterLab makes for the heading).
+# Fenced blocks, code spans, formulas, existing links and headings are not changed (a link in a heading would
+# become part of the address that JupyterLab makes for the heading).
 _KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
 _NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
 _NOTEBOOK_MENTION_PATTERN = re.compile(
@@ -23,7 +23,7 @@ def files_by_number(files: Iterable[str]) -> dict[str, str]:
 
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
-    """Return the text with a link wherever it names a notebook of `files`, which maps numbers to files."""
+    """Return the text with a link for each notebook that it names. files: maps numbers to files."""
     return _NOTEBOOK_MENTION_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )

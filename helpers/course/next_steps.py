@@ -1,7 +1,7 @@
-"""Show what comes next, after an exercise and at the end of a notebook.
+"""Show the next step, after an exercise and at the end of a notebook.
 
 The verdict on a check names the next part of the reader's path. `next_steps("05")`, in the last cell of a
-notebook, shows what is done in it and the next stop of each path.
+notebook, shows its finished exercises and the next stop of each path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHECK_CALL_PATTERN = r"^(?:.*= )?check\((\w+)\)"
 
 @dataclass(frozen=True, repr=False)
 class NextSteps:
-    """One notebook's exercises and quizzes, with links to their cells, and what comes next.
+    """One notebook's exercises and quizzes, with links to their cells, and the next steps.
 
     cells: the ids of the exercises' cells, by name. ways: the paths that contain the notebook.
     """
@@ -34,7 +34,7 @@ class NextSteps:
 
     @property
     def _open(self) -> list[tuple[str, list[QuizState]]]:
-        """Return the quizzes that are not right yet, under what there is to do."""
+        """Return the quizzes without a right answer, by the remaining task."""
         states = (("Predictions to make", "open"), ("Predictions to try again", "tried"))
         found = (
             (words, [quiz for quiz in self.place.quizzes if quiz.state == state])
@@ -100,7 +100,7 @@ class NextSteps:
 
 
 def next_steps(notebook: str) -> NextSteps:
-    """Show which exercises of a notebook have passed, which are left, and what comes next.
+    """Show a notebook's passed and remaining exercises, and the next steps.
 
     notebook: its number, such as "05". Raises UnknownExercise if there is no such notebook.
     """
@@ -118,15 +118,15 @@ def _describe_heading(heading: Heading) -> str:
 
 
 def add_next_step(result: CheckResult) -> CheckResult:
-    """Add to a finished check what comes after its exercise."""
+    """Add the next step after its exercise to a finished check."""
     next_step, link = next_part(result.name)
     return replace(result, next_step=next_step, link=link)
 
 
 def next_part(name: str) -> tuple[str, str]:
-    """Return what comes after an exercise on the path of the home page, and JupyterLab's link to it.
+    """Return the next step after an exercise on the home page's path, and JupyterLab's link to it.
 
-    That is the next part of the notebook that is on the path, whether it is an exercise or not. If the path
+    This is the notebook's next part on the path, whether it is an exercise or not. If the path
     has the whole notebook, or if the exercise is not on the path, the parts up to the last exercise count.
     After the last part comes the next notebook or the cell with the next stops.
     """
@@ -152,7 +152,7 @@ def next_part(name: str) -> tuple[str, str]:
         if title not in skipped_titles
     ]
     places = {title: place for place, (title, _) in enumerate(parts)}
-    # A copy of the course may lack the notebook. Then nothing is known about its parts.
+    # A copy of the course may lack the notebook, so its parts are unknown.
     parts_below = list(enumerate(parts))[places.get(heading.title, len(parts)) + 1 :]
     on_path = stop.parts if stop is not None else ()
     candidates = [(place, part) for place, part in parts_below if part[0] in on_path]
@@ -160,7 +160,7 @@ def next_part(name: str) -> tuple[str, str]:
         last_place = max((places.get(title, -1) for title in exercises), default=-1)
         candidates = [(place, part) for place, part in parts_below if place <= last_place]
     for place, (title, cell) in candidates:
-        # A section may have the title of the exercise below it.
+        # A section may have the same title as the exercise below it.
         next_exercise = exercises.get(title) if place == places[title] else None
         description = (
             f"Exercise {next_exercise.number}, {next_exercise.title}" if next_exercise else title

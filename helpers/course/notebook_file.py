@@ -1,7 +1,7 @@
-"""Read notebook files as plain data, and write them always in the same way.
+"""Read notebook files as plain data, and write them in a canonical form.
 
 `build` and `outputs` read and write notebooks only through this module, so that a diff of a stored notebook
-shows only what changed in the course.
+shows only changes in the course.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Notebook = dict[str, Any]
 """A notebook in Jupyter's on-disk format, version 4.5."""
 
 KEPT_CELL_METADATA = frozenset({"claim", "deletable", "editable", "jupyter", "tags"})
-"""Metadata that authors may set (claim: see claims.py). Timings, scroll positions and the like come from
-editors."""
+"""Metadata that authors may set (claim: see claims.py). Editors add other metadata, such as timings and
+scroll positions."""
 
 
 class NotebookError(Exception):
-    """A notebook of the course is not as required; the message says which, where, and what to do."""
+    """A notebook of the course breaks a requirement; the message has its name, the place, and advice."""
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -37,7 +37,7 @@ def read_notebook(path: Path) -> Notebook:
 def write_notebook(path: Path, notebook: Notebook) -> None:
     """Write a notebook so that the same content always gives the same bytes.
 
-    The file is replaced as a whole: an interrupted write leaves the old one.
+    The file is replaced atomically, so an interrupted write leaves the old file.
     """
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     partial = path.with_name(f".{path.name}.partial")
@@ -57,7 +57,7 @@ def as_lines(source: str) -> list[str]:
 
 
 def notebook_metadata() -> Notebook:
-    """Return the metadata that every notebook of the course has, the same on every machine."""
+    """Return the metadata common to all notebooks of the course, the same on every machine."""
     return {
         "kernelspec": {
             "display_name": "Python 3 (ipykernel)",
@@ -69,7 +69,7 @@ def notebook_metadata() -> Notebook:
 
 
 def cell_metadata(cell: Notebook) -> Notebook:
-    """Return the metadata that a cell's author set, without that of an editor or a run."""
+    """Return the metadata set by a cell's author, without an editor's or a run's metadata."""
     metadata = cell.get("metadata", {})
     return {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
 

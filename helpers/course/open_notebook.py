@@ -1,4 +1,4 @@
-"""Read the file of the notebook that a kernel runs."""
+"""Read the file of a kernel's notebook."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MAX_BYTES = 16 << 20
 
 
 def cells_of_open_notebook() -> list[str]:
-    """Return the texts of the code cells of this kernel's notebook, as it was last saved."""
+    """Return the texts of the code cells of this kernel's notebook, as last saved."""
     return code_cells(os.environ.get(_VARIABLE, ""))
 
 
 def code_cells(notebook: str) -> list[str]:
     """Return the texts of a notebook's code cells, or [] if there is no such file."""
     path = Path(notebook)
-    # A learner's own file may contain anything.
+    # A learner's file may contain anything.
     with suppress(OSError, NotebookError, AttributeError, TypeError):
         if path.suffix == ".ipynb" and path.stat().st_size <= _MAX_BYTES:
             cells = read_notebook(path)["cells"]

@@ -1,7 +1,7 @@
 """Run a solved notebook and store its outputs, to be reviewed as a diff.
 
 `course outputs` calls `store_outputs`. A run changes only the outputs: it uses a scratch folder, a separate
-progress file and no live displays, and does not store what differs from run to run (timings, versions, the
+progress file and no live displays, and does not store data that differs between runs (timings, versions, the
 state of widgets).
 """
 
@@ -42,7 +42,7 @@ def store_outputs(path: Path) -> None:
 
     Raises:
         NotebookError: A cell that is not tagged `raises-exception` fails or takes longer than
-            CELL_TIMEOUT_S, or a claim is false in each of MAX_RUNS runs. The file stays as it was.
+            CELL_TIMEOUT_S, or a claim is false in each of MAX_RUNS runs. The file is not changed.
     """
     notebook = read_notebook(path)
     for run in range(1, MAX_RUNS + 1):
@@ -58,13 +58,13 @@ def store_outputs(path: Path) -> None:
 def run_notebook(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
 
-    live: with players in place of still pictures, as on a reader's page. Claims are checked only if it
-    is False. Raises ClaimError if one is false.
+    live: with players instead of still pictures, as on a reader's page. Claims are checked only if `live` is
+    False. Raises ClaimError if a claim is false.
     """
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
-        # The kernel's folder contains the notebook, as a learner's does.
+        # The kernel's folder contains the notebook, like a learner's folder.
         write_notebook(Path(scratch, name), notebook)
         _run_cells(node, name, scratch, live)
     stored: Notebook = json.loads(nbformat.writes(node))
@@ -97,12 +97,12 @@ def _run_cells(node: nbformat.NotebookNode, name: str, scratch: str, live: bool)
 
 
 def _keeps_output(cell: nbformat.NotebookNode) -> bool:
-    """Return whether the learner's copy contains the cell's output, in the form for a live page."""
+    """Return whether the learner's copy contains the cell's output, as for a live page."""
     return KEEP_OUTPUT in cell["metadata"].get("tags", ())
 
 
 def _set_live(client: NotebookClient, live: bool) -> None:
-    assert client.kc is not None  # a cell starts, so a kernel exists
+    assert client.kc is not None  # a kernel exists, because a cell is starting
     # this request is sent before the cell, so it runs first, and it is silent, so it is not counted
     client.kc.execute(f"import os; os.environ['{LIVE_VARIABLE}'] = '{int(live)}'", silent=True)
 

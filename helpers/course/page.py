@@ -1,4 +1,4 @@
-"""Make HTML for notebooks from the templates next to this file. Everything that they print is escaped."""
+"""Make HTML for notebooks from the templates next to this file. All printed values are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines in a notebook that say which of its parts belong to a short path, and where the path continues.
+"""The lines in a notebook that list its parts on a short path and say where the path continues.
 
 `build` writes them into the learner's copies, from paths.toml: one paragraph above the first part, and a mark
 under the heading of each part that is not on the path.
@@ -41,9 +41,9 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 
 
 def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
-    """Return the texts of the cells that have a part off a short path, with marks, by the cells' ids.
+    """Return the texts, with marks, of cells with a part off a short path, by the cells' ids.
 
-    Only parts up to the last exercise are marked: below are reference parts, such as the glossary.
+    Only parts up to the last exercise are marked, because reference parts follow, such as the glossary.
     """
     stops = _stops_of(notebook)
     texts = [(cell, source_of(cell)) for cell in cells if cell["cell_type"] == "markdown"]
@@ -61,7 +61,7 @@ def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
     marked = {}
     for cell, text in texts:
         own = sorted(end for cell_id, end in marks if cell_id == cell["id"])
-        for end in reversed(own):  # from the back, so that earlier places stay the same
+        for end in reversed(own):  # from the back, so that earlier positions remain valid
             text = text[:end] + marks[cell["id"], end] + text[end:]
         if own:
             marked[cell["id"]] = text

@@ -1,4 +1,4 @@
-"""Find the picture in the learner's own notebook that shows what a path has led to."""
+"""Find the picture in the learner's notebook that shows the result of a path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def path_picture(path: LearningPath) -> str:
     """Return the picture as a data URL, or "" if the notebook has not shown it yet."""
     if path.picture is None:
         return ""
-    # A learner's own file may contain anything.
+    # A learner's file may contain anything.
     with suppress(OSError, NotebookError, WorkspaceError, AttributeError, KeyError, TypeError):
         file = find_workspace().work / f"{path.picture.notebook}.ipynb"
         if file.stat().st_size > _MAX_NOTEBOOK_BYTES:

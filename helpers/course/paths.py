@@ -1,9 +1,8 @@
-"""Read the paths through the course: the notebooks, or parts of them, that lead to a goal.
+"""Read the paths through the course: the notebooks, or their parts, that lead to a goal.
 
     paths.toml -> paths() -> home(), next_steps(), `course sessions --path`, `course slides --path`, the site
 
-A path may leave out parts of a notebook. A notebook that is only on the path "everything" is a reference
-work.
+A path may leave out parts of a notebook. A notebook on no path except "everything" is a reference work.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ class Stop:
 
     @property
     def exercises(self) -> tuple[Heading, ...]:
-        """Return the exercises of the notebook that belong to the path."""
+        """Return the notebook's exercises on the path."""
         own = (each for each in headings().values() if each.notebook == self.notebook)
         return tuple(each for each in own if self.has(each.title, further=each.further))
 
     @property
     def link(self) -> str:
-        """Return the notebook's file. Its first cells import what all parts need."""
+        """Return the notebook's file, whose first cells contain the imports of all parts."""
         return f"{self.notebook}.ipynb"
 
 
 @dataclass(frozen=True)
 class PathPicture:
-    """A cell whose output shows what a path has led to."""
+    """A cell whose output shows the result of a path."""
 
     notebook: str
     cell: str
@@ -55,9 +54,9 @@ class PathPicture:
 
 @dataclass(frozen=True)
 class LearningPath:
-    """A path. name: for the command line. goal, end: one sentence each. presupposes: what learners must
-    know before, and the notebooks that explain it. minutes: reading and core exercises. picture: what
-    is shown at the end. sequel: a sentence about a page to read afterwards."""
+    """A path. name: for the command line. goal, end: one sentence each. presupposes: prior knowledge, and the
+    notebooks that explain it. minutes: time for reading and core exercises. picture: the picture shown at
+    the end. sequel: a sentence about a page to read afterwards."""
 
     name: str
     title: str
@@ -70,7 +69,7 @@ class LearningPath:
     sequel: str = ""
 
     def after(self, notebook: str) -> Stop | None:
-        """Return the stop after a notebook, or None if it is the last one or is not on the path."""
+        """Return the stop after a notebook, or None if the notebook is the last one or is not on the path."""
         names = [stop.notebook for stop in self.stops]
         if notebook not in names[:-1]:
             return None
@@ -78,13 +77,13 @@ class LearningPath:
 
 
 def path_names() -> list[str]:
-    """Return the names of all paths, the one for beginners first."""
+    """Return the names of all paths, starting with the path for beginners."""
     return list(_path_table())
 
 
 @cache
 def paths() -> Mapping[str, LearningPath]:
-    """Return all paths by name. Raise UnknownExercise if one names a notebook that does not exist."""
+    """Return all paths by name. Raise UnknownExercise if a path names an unknown notebook."""
     return {name: _path(name, **entry) for name, entry in _path_table().items()}
 
 
@@ -112,7 +111,7 @@ def _path(
 
 
 def is_reference(notebook: str) -> bool:
-    """Return whether a notebook is only on the path through all notebooks."""
+    """Return whether a notebook is on no path except the path through all notebooks."""
     short = (path for path in paths().values() if path.name != EVERYTHING)
     return not any(stop.notebook == notebook for path in short for stop in path.stops)
 

@@ -1,11 +1,10 @@
-"""Store what a learner has done, as data and in one small file.
+"""Store a learner's progress, as data and in one small file.
 
 A finished check calls `store_check`, hints call `record_hint`, and quizzes `record_quiz`. `course progress`
-shows what `read_progress` returns.
-The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
-changes and writes it under a lock). A file may have been edited, truncated or written by a different
-version, so `decode` accepts only what it expects. No function fails because of the file. Instead, a
-note, which the caller shows, says what is wrong with it.
+shows the result of `read_progress`. The file survives a crash (it is replaced as a whole) and two kernels at
+once (each of them reads, changes and writes it under a lock). A file may have been edited, truncated or
+written by a different version, so `decode` accepts only the expected form. No function fails because of the
+file. Instead, a note, which the caller shows, describes the problem.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0
 MAX_BYTES = 1 << 20
-"""Many times the size of the file of a complete course, so a larger file is not ours."""
+"""Many times the size of a complete course's file, so a larger file is not ours."""
 
 NO_LOCK_ERRNOS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -40,7 +39,7 @@ class ProgressFormatError(ValueError):
 
 @dataclass(frozen=True)
 class Score:
-    """How one check of an exercise ended; `when` is UTC, ISO 8601."""
+    """The result of one check of an exercise; `when` is UTC, ISO 8601."""
 
     outcome: str
     points: float
@@ -76,8 +75,8 @@ class QuizAnswers:
 class Progress:
     """A learner's progress: attempts and hints seen by exercise, and answers by quiz.
 
-    `path` is the name of the path that the learner has chosen, or "". `note` is a message to the learner
-    about the file itself; it is never stored.
+    `path` is the name of the path chosen by the learner, or "". `note` is a message to the learner about the
+    file; it is never stored.
     """
 
     exercises: Mapping[str, Attempts] = field(default_factory=dict)
@@ -157,7 +156,7 @@ def progress_file() -> Path:
 
 
 def record_score(exercise: str, outcome: str, points: float, out_of: float) -> str:
-    """Record how a check ended. Return a note for the learner, or ""."""
+    """Record a check's result. Return a note for the learner, or ""."""
     score = Score(outcome, float(points), float(out_of), _now())
     return _update(lambda progress: progress.with_score(exercise, score))
 
@@ -176,12 +175,12 @@ def record_hint(exercise: str, level: int) -> str:
 
 
 def record_quiz(quiz: str, choice: int, correct: bool) -> str:
-    """Record an answer to a quiz, as an option number from 0. Return a note, as `record_score` does."""
+    """Record an answer to a quiz, as an option number from 0. Return a note, like `record_score`."""
     return _update(lambda progress: progress.with_answer(quiz, choice, correct, _now()))
 
 
 def record_path(path: str) -> str:
-    """Record the path that a learner has chosen, by name. Return a note, as `record_score` does."""
+    """Record the path chosen by a learner, by name. Return a note, like `record_score`."""
     return _update(lambda progress: replace(progress, path=path))
 
 
@@ -201,7 +200,7 @@ def read_progress() -> Progress:
 
 
 def _read_only(path: Path, error: OSError) -> Progress:
-    """Read a file that cannot be locked, because it is another user's or on a read-only disk."""
+    """Read a file that cannot be locked, because it belongs to another user or is on a read-only disk."""
     try:
         return _read(path)
     except (OSError, ProgressFormatError):
@@ -246,7 +245,7 @@ def _read(path: Path) -> Progress:
 
 
 def _store(path: Path, text: str) -> None:
-    # The new content is on disk before it gets the name, so a crash leaves the old or the new file.
+    # The new content is on disk before the renaming, so a crash leaves the old or the new file.
     partial = path.with_name(f"{path.name}.partial")
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -264,8 +263,8 @@ def _move_aside(path: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the file's lock. Raises TimeoutError, an OSError, if another holds it for long."""
-    # not available on native Windows, where importing the course must still say "use WSL"
+    """Hold the file's lock. Raises TimeoutError, an OSError, if another process holds it for too long."""
+    # not available on native Windows, where importing the course must still print "use WSL"
     import fcntl
 
     # A separate file, because the progress file is replaced, and a lock on the old file would have no

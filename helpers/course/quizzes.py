@@ -1,8 +1,8 @@
 """`predict("id")`: ask a question before the reader runs the cell that shows the answer.
 
 Notebooks call `predict`, which shows radio buttons in a kernel, and the reply to an answer below them. In a
-saved notebook, the buttons are text. When notebooks are run to be stored or compared, there is only the text,
-because the ids of widgets are new in every kernel. The quizzes are data, one TOML file for each
+saved notebook, the buttons are text. When notebooks are run for storing or comparing outputs, only the text
+is shown, because the ids of widgets differ between kernels. The quizzes are data, one TOML file for each
 notebook, so that no answer is in a notebook:
 
     [[quiz]]
@@ -40,14 +40,14 @@ QUIZ_DIR = Path(__file__).parent / "quizzes"
 
 
 class QuizFileError(Exception):
-    """A quiz file is not as described above; the message names the file, the quiz and the error."""
+    """A quiz file is invalid; the message names the file, the quiz and the error."""
 
 
 class UnknownQuiz(LookupError):
     """No quiz has this id."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython shows these lines in place of a traceback, because a mistyped id needs no frames.
+        # IPython shows these lines instead of a traceback, because a mistyped id needs no frames.
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -81,12 +81,11 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def judge(self, choice: int) -> str:
-        """Return whether an option is right, and why, in words. A wrong one may be tried again."""
+        """Return whether an option is right, and the reason. After a wrong one, the learner may try again."""
         letter = self.option_letters[choice]
         if choice == self.answer:
             return f"{letter}) Right. {self.why.strip()}"
-        # An option's own line helps without giving the answer away. Without it, the general reason is
-        # shown.
+        # An option's line helps without revealing the answer. If there is none, the general reason is shown.
         because = self.wrong[choice] if self.wrong else ""
         return f"{letter}) Wrong. {because.strip() or self.why.strip()}"
 
@@ -121,7 +120,7 @@ def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
 
 @cache
 def quizzes_of_notebooks() -> Mapping[str, tuple[str, ...]]:
-    """Return the ids of each notebook's quizzes, by the notebook's name."""
+    """Return the ids of each notebook's quizzes, by notebook name."""
     files = sorted(QUIZ_DIR.glob("*.toml"))
     return {path.stem: tuple(quiz.id for quiz in _read_file(path)) for path in files}
 
@@ -184,7 +183,7 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | LearnerMessag
 
 @dataclass(frozen=True, repr=False)
 class QuizView:
-    """A quiz that displays itself. Each display has its own buttons; any answer may be retried."""
+    """A quiz with a display method. Each display has separate buttons; any answer may be retried."""
 
     quiz: Quiz
 
@@ -203,11 +202,11 @@ class QuizView:
 
 
 def earlier_answer(quiz: Quiz) -> dict[str, Any]:
-    """Return an output that shows the answer that was given in the past; it is empty without one."""
+    """Return an output that shows the learner's earlier answer; empty if there is none."""
     from helpers.course.progress import read_progress
 
     answers = read_progress().quizzes.get(quiz.id)
-    # a quiz may have changed since
+    # the quiz may have changed since then
     if answers is None or answers.last_choice >= len(quiz.options):
         return EMPTY_PART
     choice = quiz.answer if answers.correct else answers.last_choice
@@ -216,7 +215,7 @@ def earlier_answer(quiz: Quiz) -> dict[str, Any]:
     return {"text/html": f"<p>{words}</p>", "text/plain": words}
 
 
-# ipywidgets cuts a label that is longer than the page is wide
+# ipywidgets cuts a label that is wider than the page
 _WRAP_LABELS_STYLE = (
     "<style>.rr-choices .widget-radio-box label"
     "{white-space: normal; height: auto; line-height: 1.4; margin-bottom: 2px}</style>"
@@ -226,8 +225,8 @@ _WRAP_LABELS_STYLE = (
 def quiz_widget(quiz: Quiz, show: Callable[[str], None]) -> Any:
     """Return a widget with the question, radio buttons (none chosen) and a Check button.
 
-    show: called with the reply, as HTML. The reply is a part of the cell's output, not a widget, because
-    JupyterLab saves it, and opens its links in its own window.
+    show: called with the reply, as HTML. The reply is a part of the cell's output instead of a widget,
+    because JupyterLab saves the output, and opens its links in JupyterLab's window.
     """
     import ipywidgets as widgets
 
@@ -268,7 +267,7 @@ def answer_html(quiz: Quiz, choice: int) -> str:
 
 
 def _next_cell_link(quiz_id: str) -> str:
-    """Return a link to the next cell, which shows the answer, if it is code; otherwise ""."""
+    """Return a link to the next cell, which shows the answer, if it is a code cell; otherwise ""."""
     name = next((name for name, ids in quizzes_of_notebooks().items() if quiz_id in ids), "")
     for asking, after in pairwise(cells_of(name)):
         if f'predict("{quiz_id}")' in source_of(asking):

@@ -1,6 +1,7 @@
-"""Notice saved notebooks in a folder, from the moment at which the command started.
+"""Detect saved notebooks in a folder, from the start of the command.
 
-Importing this is cheap, because a save during the imports of `course watch`, which take seconds, counts, too.
+Importing this is fast, because saves during the imports of `course watch`, which take seconds, must also
+count.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import psutil
 
 POLL_S = 0.3
 _START_ERROR_S = 1.0
-"""How much later than the real start of a process the system may say that it started."""
+"""Largest delay of a process's reported start after its real start."""
 
 
 @dataclass
 class Saves:
-    """The notebooks of a folder. stamps: when each was last noticed. first: each one's content at the start.
+    """The notebooks of a folder. stamps: each file's last detected state. first: its content at the start.
 
-    A notebook that was saved after the start, but before it could be read, has no first content.
+    A notebook saved after the start, but before it could be read, has no first content.
     """
 
     folder: Path
@@ -35,13 +36,13 @@ class Saves:
         started_ns = int((psutil.Process().create_time() - _START_ERROR_S) * 1e9)
         for path in folder.glob("*.ipynb"):
             stamp, content = _stamp(path), _read(path)
-            # a save while the file was read counts as well
+            # a save during the reading also counts
             if content is not None and stamp == _stamp(path) and stamp[0] < started_ns:
                 saves.stamps[path], saves.first[path] = stamp, content
         return saves
 
     def follow(self) -> Iterator[Path]:
-        """Yield each notebook that was saved since it was last noticed, forever."""
+        """Yield, forever, each notebook saved since it was last detected."""
         while True:
             for path in sorted(self.folder.glob("*.ipynb")):
                 stamp = _stamp(path)

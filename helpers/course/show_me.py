@@ -1,7 +1,7 @@
-"""`show_me(fn)`: show the reference solution next to your own, and what the ranks of both did.
+"""`show_me(fn)`: show the reference solution next to the learner's answer, with the ranks of both.
 
 It is for learners who have passed, or who want to see the solution. The call is recorded in the progress
-file, like a last hint. If this copy of the course has no solutions, the text says so.
+file, like the last hint. If this copy of the course has no solutions, the text says so.
 """
 
 from __future__ import annotations

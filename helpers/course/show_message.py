@@ -6,14 +6,14 @@ import html
 import re
 from dataclasses import dataclass
 
-# Use a small gap: two line breaks would be too high, because ipywidgets makes each line as high as a
-# button.
+# Use a small gap, because ipywidgets makes each line as high as a button, so two line breaks would be too
+# high.
 _GAP = '<span style="display: block; height: 0.6em"></span>'
 
 
 @dataclass(frozen=True, repr=False)
 class LearnerMessage:
-    """The result of `hint` and of an answered quiz. It is always the same text, so that it can be stored."""
+    """The result of `hint` and of an answered quiz: always the same text, so that it can be stored."""
 
     text: str
 
@@ -25,7 +25,7 @@ class LearnerMessage:
 
 
 def to_plain(text: str) -> str:
-    """Return a message for a terminal: without the marks of `code`, **bold** and fenced code."""
+    """Return a message for a terminal, without the marks of `code`, **bold** and fenced code."""
     parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", text, flags=re.DOTALL | re.MULTILINE)
     for index, part in enumerate(parts):
         if index % 2:  # the text between fences

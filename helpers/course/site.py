@@ -1,9 +1,9 @@
-"""`make site`: write the whole course as static pages, to try before installing anything.
+"""`make site`: write the whole course as static pages, for trying it without an installation.
 
     solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook
     run_landing_page() -> run -> players and an explorer -> index.html, with the paths
 
-Players and explorers are plain HTML with their own scripts, so they also work without a server.
+Players and explorers are plain HTML with embedded scripts, so they also work without a server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VARIANTS = (
     ("Messages to rank 3 are slow", "Faults(4, slow_rank=3)"),
     ("Rank 1 leaves out its send", "Faults(4, dropped_call=(1, 1))"),
 )
-"""The runs of `break_it` on the landing page, each of the function at the start of notebook 00."""
+"""The runs of `break_it` on the landing page, which all run the function at the start of notebook 00."""
 _TITLE = "Real Ranks: a course in distributed PyTorch"
 _ABOUT = (
     "Notebooks whose cells start real ranks on your own machine. You see which rank waits for which, and "
@@ -68,15 +68,14 @@ def build_site(
     address: str = "",
     on_page: Callable[[Path], None] = lambda path: None,
 ) -> list[Path]:
-    """Write a page for each solved notebook, or those named by number, and index.html. Return the files.
+    """Write a page for each solved notebook, or for the given numbers, and index.html. Return the files.
 
-    Exercises appear as stubs, as learners get them.
+    Exercises appear as stubs, as in the learners' copies.
 
     Args:
-        run: Run the notebooks first, so that timelines play. Otherwise the stored outputs are used, which do
-            not move.
-        address: The URL of the published site. Other sites show a page's picture only if they know it.
-        on_page: Called with each page once it is written.
+        run: Run the notebooks first, so that timelines play. Otherwise the stored, still outputs are used.
+        address: The URL of the published site. Other sites show a page's picture only if this is known.
+        on_page: Function called with each page after writing it.
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))
@@ -127,7 +126,7 @@ def build_site(
 
 
 def describe(notebook: Notebook) -> str:
-    """Return a notebook's first sentences, as plain text for search engines and links."""
+    """Return a notebook's first sentences as plain text for search engines and links."""
     text = source_of(notebook["cells"][0]).partition("\n")[2]
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL).strip().partition("\n\n")[0]
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
@@ -141,7 +140,7 @@ def describe(notebook: Notebook) -> str:
 
 
 def run_landing_page(first: Notebook) -> dict[str, str]:
-    """Run what the landing page shows; return it as HTML by title. first: notebook 00."""
+    """Run the examples of the landing page; return their HTML by title. first: notebook 00."""
     opening = next(cell for cell in first["cells"] if _is_kept(cell))
     called = (
         "from helpers import break_it, timeline\nfrom helpers.explorers.break_it import Faults\n\n"
@@ -174,7 +173,7 @@ def run_landing_page(first: Notebook) -> dict[str, str]:
 def shown_notebook(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     """Return the learner's copy with the outputs of the solved notebook.
 
-    A line says so above each output that comes from an answer, because the page shows its stub.
+    A line above each output that comes from an answer says so, because the page shows only its stub.
     """
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):
@@ -206,7 +205,7 @@ def _is_kept(cell: Notebook) -> bool:
 
 
 def _html(cell: Notebook) -> str:
-    """Return what a cell shows as HTML, or "" if it shows nothing of that kind."""
+    """Return a cell's HTML output, or "" if there is none."""
     for output in cell["outputs"]:
         html = output.get("data", {}).get("text/html", "")
         if html:

@@ -1,4 +1,4 @@
-"""Find what a command's argument names: a notebook or an exercise, by number, name or path.
+"""Find the notebook or exercise named by a command's argument: by number, name or path.
 
 "02", "2", "02_blocking_p2p", "work/02_blocking_p2p.ipynb"  ->  a notebook
 "2.1", "ping_pong", "Ping-pong"                             ->  an exercise of it
@@ -36,7 +36,7 @@ class Target:
 
 
 def find_target(words: str) -> Target:
-    """Return the notebook or exercise that an argument names. Raises UnknownTarget."""
+    """Return the notebook or exercise named by an argument. Raises UnknownTarget."""
     name = Path(words).name.removesuffix(_SUFFIX) if words.endswith(_SUFFIX) else words
     try:
         return Target(match_notebook(name))
@@ -52,9 +52,9 @@ def find_target(words: str) -> Target:
 
 
 def find_answers_file(workspace: Workspace, words: str, only: str = "") -> tuple[Path, str]:
-    """Return the file that an argument names, and the exercise to check: `only`, or the named one.
+    """Return the file named by an argument, and the exercise to check: `only`, or the named exercise.
 
-    An existing file is taken as it is. Otherwise the notebook is the one in the learner's folder. Raises
+    An existing file is used unchanged. Otherwise the notebook in the learner's folder is used. Raises
     UnknownTarget if it does not exist.
     """
     given = Path(words)
@@ -77,7 +77,7 @@ def find_answers_file(workspace: Workspace, words: str, only: str = "") -> tuple
 
 
 def find_open_exercise(words: str) -> str:
-    """Return the named exercise or, if the argument names a notebook, its first that has not passed."""
+    """Return the named exercise or, for a notebook, its first exercise that has not passed."""
     target = find_target(words)
     if target.exercise is not None:
         return target.exercise.name

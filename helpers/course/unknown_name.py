@@ -1,7 +1,7 @@
-"""Advise what to do about an unknown name that an earlier cell of the notebook defines.
+"""Advise on an unknown name that an earlier cell of the notebook defines.
 
-Cells run out of order and restarted kernels are the usual causes of a NameError. So the error says how to run
-the cells above.
+Running cells out of order and restarting the kernel are the usual causes of a NameError. So the error says
+how to run the cells above.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def advice(
     imported: Collection[str],
     exercise_names: Collection[str] = (),
 ) -> str:
-    """Return what to do about an unknown name, or "" if no earlier cell defines it.
+    """Return advice on an unknown name, or "" if no earlier cell defines it.
 
-    current: the cell that failed. cells: all code cells of the notebook. imported: names that the first cell
-    of a notebook imports. exercise_names: the names that an argument of check() may have.
+    current: the cell that failed. cells: all code cells of the notebook. imported: names imported in the
+    first cell of a notebook. exercise_names: possible names of check()'s argument.
     """
     if re.search(rf"\b(?:check|show_me)\(\s*{re.escape(name)}\b", current) and name not in imported:
         similar = difflib.get_close_matches(name, exercise_names, 3)
@@ -42,7 +42,7 @@ def advice(
 
 
 def _names_bound_in(source: str) -> set[str]:
-    """Return the names that a cell defines; none if it has magics or is not valid Python."""
+    """Return the names defined in a cell; empty if it has magics or is not valid Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -65,7 +65,7 @@ def _bound(statements: list[ast.stmt]) -> list[str]:
 
 
 def register(shell: Any, imported: Collection[str]) -> None:
-    """Add the advice to a shell's NameErrors, unless the shell has a handler of its own."""
+    """Add the advice to a shell's NameErrors, unless the shell already has a handler."""
     if not shell.custom_exceptions:
         shell.set_custom_exc((NameError,), partial(_show, imported))
 

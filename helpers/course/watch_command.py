@@ -1,6 +1,6 @@
 """`course watch`: check a notebook's exercises each time it is saved, from a terminal next to JupyterLab.
 
-saved file -> answers -> those that changed and are attempted -> checks -> what is next
+saved file -> answers -> changed and attempted answers -> checks -> next step
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from helpers.views.verdict import verdict_text
 
 
 def watch(saves: Saves) -> None:
-    """Check each saved notebook until Ctrl-C: print each verdict, and the next exercise."""
+    """Check each saved notebook until Ctrl-C, printing each verdict and the next exercise."""
     answers: dict[Path, Mapping[str, str]] = {}
     try:
         for path in saves.follow():
-            # Reading the answers of all notebooks takes a minute, so each waits for its first save.
+            # Reading the answers of all notebooks takes a minute, so each notebook is read at its first save.
             before = (
                 answers[path] if path in answers else read_sources(path.name, saves.first.get(path))
             )
@@ -72,7 +72,7 @@ def _read_answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Pro
 
 
 def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
-    """Return each answer by name: its source, why it has none, or "" for a stub."""
+    """Return each answer by name: its source, the reason for a missing source, or "" for a stub."""
     return {
         name: answer.source
         if isinstance(answer, Answer)

@@ -1,10 +1,10 @@
-"""Fill the learner's own folder once, and never overwrite it.
+"""Fill the learner's folder once, without ever overwriting a file.
 
-`course lab` calls `copy_missing_notebooks` and opens JupyterLab there; `course reset` calls `reset`.
+`course lab` calls `copy_missing_notebooks` and opens JupyterLab in the folder; `course reset` calls `reset`.
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
 
-The folder belongs to a person, not to the installation, because many people on a hub share one copy of the
+The folder belongs to a person instead of the installation, because many people on a hub share one copy of the
 course.
 """
 
@@ -25,7 +25,7 @@ from helpers.checks.headings import headings
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 
 PAGE_EXTENSIONS = Path(__file__).parent / "look" / "extensions"
-"""The folder of the course's extensions of JupyterLab's page."""
+"""The folder of the course's extensions to JupyterLab's page."""
 LOOK = (
     "--custom-css",
     "--ServerApp.jpserver_extensions=helpers.course.look=True",
@@ -36,7 +36,7 @@ notebook when a check passes."""
 
 
 class WorkspaceError(Exception):
-    """The learner's folder cannot be filled or reset; the message says why, and what to do."""
+    """The learner's folder cannot be filled or reset; the message has the reason and advice."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Workspace:
     def work(self) -> Path:
         """Return the folder of the person who runs this process.
 
-        It is $REAL_RANKS_WORK if that is set, otherwise `work/` in the course's folder if that is this
-        person's own, otherwise `~/real-ranks`.
+        It is $REAL_RANKS_WORK if that is set, otherwise `work/` in the course's folder if it belongs to this
+        person, otherwise `~/real-ranks`.
         """
         if named := os.environ.get("REAL_RANKS_WORK"):
             return Path(named).expanduser().absolute()
@@ -72,11 +72,11 @@ class Workspace:
 
 
 def _is_owned_and_writable(folder: Path) -> bool:
-    """Return whether a folder, or its parent if it does not exist, is this person's and writable.
+    """Return whether a folder, or its parent if it does not exist, is writable and belongs to this person.
 
-    Another person's folder is never used, even if its permissions would allow it. Root counts as the owner
-    of everything, because in a container the only user is often root, and the course is a mounted folder of
-    the host's user.
+    Another person's folder is never used, even if its permissions would allow it. Root counts as the owner of
+    all folders, because in a container the only user is often root, and the course is a mounted folder of the
+    host's user.
     """
     existing = folder if folder.exists() else folder.parent
     is_mine = os.geteuid() in (0, existing.stat().st_uid)
@@ -84,7 +84,7 @@ def _is_owned_and_writable(folder: Path) -> bool:
 
 
 def find_workspace() -> Workspace:
-    """Return the folder that this installation of the course runs from.
+    """Return the folder of this installation of the course.
 
     Raises WorkspaceError if the package was installed without the notebooks next to it.
     """
@@ -98,7 +98,7 @@ def find_workspace() -> Workspace:
 
 
 def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
-    """Copy every notebook that the learner's folder lacks. Return the new files."""
+    """Copy every notebook missing from the learner's folder. Return the new files."""
     work = _work_folder(workspace)
     return [
         target
@@ -108,11 +108,11 @@ def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
 
 
 def sign_notebook(notebook: Path) -> bool:
-    """Sign a notebook that the course has made, because JupyterLab runs scripts only in trusted ones."""
+    """Sign a notebook made by the course, because JupyterLab runs scripts only in trusted notebooks."""
     import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
-    # Without a signature the picture does not move, but everything else works.
+    # Without a signature, only the moving picture does not work.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):
@@ -121,10 +121,10 @@ def sign_notebook(notebook: Path) -> bool:
 
 
 def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
-    """Bring one notebook back as it was handed out, keeping the learner's file next to it.
+    """Restore the original copy of one notebook, keeping the learner's file next to it.
 
-    `which` is a number ("2", "02") or a name. Return the fresh notebook and the new path of the old one, or
-    None if there was none. Raises WorkspaceError if `which` names no notebook.
+    `which` is a number ("2", "02") or a name. Return the fresh notebook and the old notebook's new path, or
+    None if there was no old notebook. Raises WorkspaceError if `which` names no notebook.
     """
     source = find_notebook(workspace.notebooks, which)
     target = _work_folder(workspace) / source.name
@@ -152,7 +152,7 @@ def _work_folder(workspace: Workspace) -> Path:
 
 
 def find_notebook(folder: Path, which: str) -> Path:
-    """Return the one notebook of a folder that has this number or name. Raises WorkspaceError."""
+    """Return the notebook of a folder with this number or name. Raises WorkspaceError."""
     wanted = Path(which).name.removesuffix(".ipynb")
     for path in sorted(folder.glob("*.ipynb")):
         number = path.stem.partition("_")[0]
@@ -182,12 +182,12 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 @cache
 def matching_cells(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return ids of cells, at which JupyterLab can open a notebook, by what the pattern's group matches."""
+    """Return ids of cells, at which JupyterLab can open a notebook, by the match of the pattern's group."""
     return dict(match_cell_ids(notebook, pattern))
 
 
 def match_cell_ids(notebook: str, pattern: str) -> list[tuple[str, str]]:
-    """Return what the pattern's group matches in a notebook, in order, each with the id of its cell."""
+    """Return the matches of the pattern's group in a notebook, in order, each with its cell's id."""
     return [
         (found, cell.get("id", ""))
         for cell in cells_of(notebook)
@@ -196,7 +196,7 @@ def match_cell_ids(notebook: str, pattern: str) -> list[tuple[str, str]]:
 
 
 def file_of(notebook: str) -> Path | None:
-    """Return a notebook's file as learners get it, or its solution if only that exists."""
+    """Return a notebook's file for learners, or the solved notebook if there is no other."""
     try:
         workspace = find_workspace()
     except (WorkspaceError, OSError):
@@ -225,17 +225,17 @@ def _move_aside(path: Path) -> Path:
 def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, unless it has been configured differently.
 
-    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network.
-    Exported pages have quizzes and hints as text. Jupyter servers load `hub`,
-    which does nothing unless it runs on a hub. (Written here and not by pip, which omits such files for
-    a package in editable mode, like this one.)
+    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network. Exported
+    pages show quizzes and hints as text. Jupyter servers load `hub`, which does nothing unless it runs on a
+    hub. (This function writes the files because pip omits them for a package in editable mode, like this
+    one.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
     _write_new(etc / "labconfig" / "page_config.json", disabled)
     enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
-    # JupyterLab's menu uses the server's settings for exports, and `jupyter nbconvert` uses its own.
+    # JupyterLab's menu uses the server's settings for exports, but `jupyter nbconvert` has separate settings.
     exported = {"HTMLExporter": {"preprocessors": ["helpers.course.export.PlainWidgets"]}}
     _write_new(etc / "jupyter_server_config.d" / "real_ranks_export.json", exported)
     _write_new(etc / "jupyter_nbconvert_config.json", exported)

@@ -17,9 +17,9 @@ The command:
     outputs           all files that it writes
 Files and people:
     submissions       handed-in files
-    owners            whose file it is
+    owners            the owner of each file
     names             names in file names
-    people            the class, and the instructor's files about it
+    people            the class, and the instructor's files about the class
     roster            the platform's list of the class
     group_work        people who handed in together
     table             tables of texts
@@ -31,15 +31,15 @@ Grading:
     judge_process     one answer, in a child of the grader
     sandbox           sandboxes and their guards
     cells             cell names as marks
-    reference_health  whether the solution works on this machine
-    machine_faults    whether the answer is the cause of its outcome
-    bypasses          names in an answer that a person should look at
+    reference_health  a test whether the solution works on this machine
+    machine_faults    outcomes that the machine may have caused
+    bypasses          names in an answer that a person should check
 Results:
     results           a check's results as a record
     record            the record of a file
     cache             results of equal answers
-    stale_results     results of files that are gone
-    points            what results are worth
+    stale_results     results of removed files
+    points            the worth of results
     reports           pages, gradebooks, other systems
     jplag_files       answers as files, to compare them
 Wrong answers of a class:

@@ -4,7 +4,7 @@
                                                                   `--> OUT/log.jsonl
 
 If it is killed at any moment, the same command continues where it stopped, because records are written
-atomically and each exercise is cached as soon as it was run.
+atomically and each exercise is cached as soon as it has run.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 
-# A job, with the result of its first try if it is to be tried again.
+# A job, with the result of its first try if it should be tried again.
 _Task = tuple[Job, Graded | None]
 
-# maximum characters of a line for the instructor, because a learner's name comes from a folder's
+# maximum characters of a line for the instructor, because a learner's name is a folder's name
 _MAX_LINE_CHARS = 200
-# The grader of a pool process. Global because a pool's initializer, `_set_up_process`, cannot return it.
+# The grader of a pool process: global, because a pool's initializer, `_set_up_process`, cannot return it.
 _grader: Grader
 
 
@@ -59,7 +59,7 @@ def grade_all(
 ) -> Generator[tuple[Job, Record], None, None]:
     """Grade the jobs. Yield each record as soon as it is written.
 
-    If a record of the same file, checks and versions exists already, it is yielded unchanged.
+    An existing record of the same file, checks and versions is yielded unchanged.
     """
     paths = record_paths(jobs, setting.out)
     versions = current_versions(plan.level, secret)
@@ -70,7 +70,7 @@ def grade_all(
         else:
             rest.append(job)
     for job, record in grade_jobs(rest, setting, plan, secret):
-        # the log line first: being killed in between adds a second line, but never loses one
+        # the log line first: a kill in between may cause a second line, but never loses a line
         _log(setting.out, job, record, paths[job])
         write_atomically(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
@@ -108,7 +108,7 @@ def grade_jobs(
 def _run_tasks(
     tasks: Sequence[_Task], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Graded]]:
-    """Run all tasks. If a process of the pool dies, the tasks that may have killed it run again, alone."""
+    """Run all tasks. If a process of the pool dies, rerun one at a time the tasks that may have killed it."""
     left = list(tasks)
     while left:
         done = set()
@@ -116,7 +116,7 @@ def _run_tasks(
             done.add(job)
             yield job, graded
         left = [task for task in left if task[0] not in done]
-        # Either no task is left, or a process died with one of the jobs that were being graded.
+        # Either no task is left, or a process died while grading one of the running jobs.
         most = _process_count(setting) + 1
         suspects, left = left[:most], left[most:]
         for task in suspects:
@@ -136,7 +136,7 @@ def find_differences(
 
 
 def _compare_records(old: Record | None, new: Record) -> Iterator[str]:
-    """Yield how two records of one submission differ in outcome or points."""
+    """Yield the differences in outcome or points between two records of one submission."""
     if old is None:
         yield "was not graded before"
         return
@@ -166,7 +166,8 @@ def _run_until_broken(
                     yield _result_of_future(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupted batch does not wait for running answers. What a grader has started ends with it.
+            # An interrupted batch does not wait for running answers. All processes that a grader has started
+            # end with it.
             for process in multiprocessing.active_children():
                 process.kill()
             raise
@@ -175,9 +176,9 @@ def _run_until_broken(
 def _result_of_future(job: Job, future: Future[Graded], level: str) -> tuple[Job, Graded]:
     try:
         return job, future.result()
-    except (BrokenProcessPool, CannotWrite):  # these end the whole batch
+    except (BrokenProcessPool, CannotWrite):  # these errors end the whole batch
         raise
-    except Exception as error:  # an error in the grader itself: continue the batch
+    except Exception as error:  # an error in the grader: continue the batch
         return job, Graded(_fault_record(job, level, f"The grader failed: {error!r}."))
 
 
@@ -185,8 +186,8 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
     # A fork gets the imported torch for free, and is safe if no other thread runs.
     alone = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if alone else "spawn")
-    # As root, each grader's sandboxes have their own user, which this number selects. The start differs
-    # between batches, so that two at the same time rarely share a user.
+    # For root, each grader's sandboxes have a separate user, which this number selects. The start differs
+    # between batches, so that two simultaneous batches rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
     processes = min(_process_count(setting), jobs)
     initargs = (setting, plan, secret, counter)
@@ -195,7 +196,7 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
 
 def _process_count(setting: Setting) -> int:
     # Two for each core, because starting scripts, hanging answers and worlds with a late rank leave cores
-    # idle. No right answer fails because of it, as budgets are in processor time.
+    # idle. No right answer fails because of this, because budgets limit processor time.
     return setting.jobs or 2 * (os.cpu_count() or 1)
 
 
@@ -226,7 +227,7 @@ def _print_line(line: str) -> None:
 
 
 def _exit_with_parent(parent: Any) -> None:
-    # Otherwise the graders of a killed batch, and their sandboxes, would wait forever.
+    # Otherwise the graders and sandboxes of a killed batch would wait forever.
     parent.join()
     os._exit(1)
 
@@ -285,7 +286,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
 
 
 def read_or_create_secret(out: Path) -> str:
-    """Return the secret of this batch's hidden cases. Create it if it does not exist."""
+    """Return the secret of this batch's hidden cases. Create the secret if it does not exist."""
     path = out / "secret"
     with suppress(FileNotFoundError):
         if secret := path.read_text(encoding="utf-8").strip():
@@ -293,5 +294,5 @@ def read_or_create_secret(out: Path) -> str:
     secret = secrets.token_hex(16)
     write_atomically(
         path, f"{secret}\n".encode()
-    )  # readable only by this user, as mkstemp creates it
+    )  # readable only by this user, because mkstemp creates it
     return secret

@@ -1,18 +1,18 @@
-"""Flag names in an answer's source that a person should look at.
+"""Flag names in an answer's source that a person should check.
 
-The names are examples, because most bypasses need none of them. Functions that an answer replaces are found
-in its ranks, however it replaces them (`checks.replaced`).
+The names are examples, because most bypasses need none of them. Functions replaced by an answer are found in
+its ranks, however it replaces them (`checks.replaced`).
 
 `grader` calls `find_flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule and tries
-them: a call is recorded and breaks the rule, its name is flagged here, or it goes unnoticed. Rules on
-traffic exist to teach: they read what ranks record about themselves, in processes that also run the answer.
+them: a call is recorded and breaks the rule, its name is flagged here, or it remains unnoticed. Rules on
+traffic exist to teach: they read the ranks' recordings, made in processes that also run the answer.
 
-Grading does not believe a rank about where a case begins and ends (`checks.check_answer`). It believes
-everything else that Python in a rank reports. An answer that reaches for it, through frames or the garbage
-collector, can forge the order, times and arguments of its calls; whether its inputs were left unchanged;
-the conditions that make a world hard (sleeps, late ranks, poison values until `wait()`); and the counts of
-the course's own code next to the answer, such as retained memory, steps taken and hooks called. Values are
-compared with expected ones that no rank has."""
+Grading does not trust a rank's report of where a case begins and ends (`checks.check_answer`). It trusts all
+other reports from Python code in a rank. An answer that reaches this code, through frames or the garbage
+collector, can forge the order, times and arguments of its calls; the report of changed inputs; the conditions
+that make a world hard (sleeps, late ranks, poison values until `wait()`); and the counts of the course's code
+next to the answer, such as retained memory, steps taken and hooks called. Returned values are compared with
+expected values, which no rank has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from helpers.checks.exercise import Exercise
 
-# Names by which ranks can communicate without being recorded.
+# Names for communicating without being recorded.
 UNRECORDED_NAMES = frozenset(
     {
         "FileStore",
@@ -54,9 +54,9 @@ UNRECORDED_NAMES = frozenset(
 UNRECORDED_FLAG = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
-# Names by which an answer can reach the code around it, and change what a rank reports.
+# Names for reaching the code around an answer, and changing a rank's reports.
 
-# `sys.modules` can, too, but `modules` alone is a method of every `nn.Module`.
+# `sys.modules` is another way, but the name `modules` is also a method of every `nn.Module`.
 INTROSPECTION_NAMES = frozenset(
     {
         "__subclasses__",
@@ -80,13 +80,13 @@ INTROSPECTION_FLAG = "uses `{name}`, by which it can change what its rank report
 REPLACEMENT_FLAG = "replaces `{name}`, which may influence what its rank reports: look at what for"
 
 ALLOWED_REPLACEMENTS = frozenset({"dist.distributed_c10d._world.group_count"})
-"""Attributes that a notebook's own code replaces. No report depends on the number of groups."""
+"""Attributes replaced by a notebook's code. No report depends on the number of groups."""
 
 IMPORT_FLAG = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
 def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
-    """Return a sentence for each name in an answer's source that a person should look at."""
+    """Return a sentence for each name in an answer's source that a person should check."""
     if not (tree := _parse(source)):
         return ()
     names = set(_used_names(tree))
@@ -102,8 +102,7 @@ def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
 
 
 def _parse(source: str) -> ast.AST | None:
-    # An answer that Python cannot parse has not run either. Deep nesting exhausts ast's recursion or
-    # memory.
+    # An answer that Python cannot parse has not run. Deep nesting exhausts ast's recursion or memory.
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -111,7 +110,7 @@ def _parse(source: str) -> ast.AST | None:
 
 
 def _internal_module_imports(tree: ast.AST) -> set[str]:
-    """Return the course's inner modules that are imported or named. Answers need only `helpers`."""
+    """Return the imported or named inner modules of the course. Answers need only `helpers`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -155,6 +154,6 @@ def _used_names(tree: ast.AST) -> Iterator[str]:
             yield from node.name.split(".")
         elif isinstance(node, ast.ImportFrom):
             yield from (node.module or "").split(".")
-        # getattr(dist, "_get_backend") names it in a string
+        # getattr(dist, "_get_backend") contains the name as a string
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from node.value.split(".")

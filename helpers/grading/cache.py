@@ -1,8 +1,8 @@
-"""Keep the results of answers, by all that they depend on: answer, checks, engine, versions.
+"""Keep the results of answers by all their dependencies: answer, checks, engine, versions.
 
-A second run then grades only what changed, and a killed batch continues where it stopped. Equal answers of
-a class run once. For passing answers, comments and blank lines are ignored. Failing answers that differ in
-them run separately, because their reports name lines.
+A second run then grades only changed answers, and a killed batch continues where it stopped. Equal answers of
+a class run only once. For passing answers, comments and blank lines are ignored. Failing answers that differ
+in them run separately, because their reports name lines.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MAX_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder with one file for each answer that was run; None keeps nothing.
+    """A folder with one file for each answer that has run; with None, nothing is kept.
 
-    again: ignore what was kept, and replace it by new results.
+    again: ignore kept results, and replace them by new results.
     """
 
     folder: Path | None
@@ -46,8 +46,8 @@ class Cache:
         """Return the record of a key, or None if it does not exist or cannot be read."""
         if self.folder is None or self.again:
             return None
-        # A file that was cut off, edited, or written by a different version counts as missing: running an
-        # answer again costs seconds, a wrong record costs points.
+        # A truncated or edited file, or a file of a different version, counts as missing: running an answer
+        # again costs seconds, but a wrong record costs points.
         with suppress(OSError, ValueError):
             path = self._path(key)
             if path.stat().st_size <= _MAX_BYTES:
@@ -66,7 +66,7 @@ class Cache:
 
 
 def answer_key(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
-    """Return the key of one answer. It changes with everything that the record depends on."""
+    """Return the key of one answer, which changes with all dependencies of the record."""
     where = [astuple(origin) for origin in answer.origins]  # reports name lines
     return _key(exercise, answer, answer.source, where, secret, versions)
 
@@ -74,7 +74,7 @@ def answer_key(exercise: Exercise, answer: Answer, secret: str, versions: Mappin
 def program_key(
     exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]
 ) -> str:
-    """Return a key that equal programs share, or "" for sources that Python cannot parse."""
+    """Return a key shared by equal programs, or "" for sources that Python cannot parse."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return _key(
             exercise, answer, ast.dump(ast.parse(answer.source)), "program", secret, versions
@@ -96,7 +96,7 @@ def _key(
 
 
 def current_versions(level: str, secret: str = "") -> Mapping[str, str]:
-    """Return the versions of what verdicts depend on besides the answer, such as engine and checks.
+    """Return the versions of all dependencies of verdicts except the answer, such as engine and checks.
 
     secret: the secret of the hidden cases. A short digest of it is included, which does not reveal it.
     """
@@ -114,7 +114,7 @@ def current_versions(level: str, secret: str = "") -> Mapping[str, str]:
 def _digest_of_the_course() -> str:
     digest = hashlib.sha256()
     for path in sorted(_COURSE.rglob("*.py")):
-        # these show and count verdicts, but do not change them
+        # these modules show and count verdicts, but do not change them
         if not {"reports", "points"} & {*path.relative_to(_COURSE).parts}:
             digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
     for path in sorted(instructor_folder().glob("*.py")):  # a new mistake changes verdicts
@@ -146,7 +146,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically, creating its folder if necessary.
 
     Raises:
-        CannotWrite: The file cannot be written; the old one still exists.
+        CannotWrite: The file cannot be written; the old file still exists.
     """
     with reporting_write_errors(path):
         _write_atomically(path, content)
@@ -154,13 +154,13 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _write_atomically(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because a rename is atomic only within one file system.
+    # In the same folder, because renaming is atomic only within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:
             file.write(content)
             file.flush()
-            # Before the rename: otherwise a crash of the machine could leave an empty file.
+            # Sync before renaming. Otherwise a crash of the machine could leave an empty file.
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:

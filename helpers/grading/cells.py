@@ -3,8 +3,8 @@
     Answer --renumber_cells--> Answer, its cells counted from 0 --Judge, cache--> record with marks
     record with marks --restore_cell_names--> record
 
-Then inserting a cell above an answer does not cause a new run, and equal answers of a class get equal
-points. Used by `grader`.
+Inserting a cell above an answer then causes no new run, and equal answers of a class get equal points. Used
+by `grader`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.answers.build import Answer, cell_number
 from helpers.grading.record import ExerciseRecord
 
 # From Unicode's private use area, so that other texts cannot look like a mark. An answer that prints these
-# characters can only cause names of its own cells to be inserted.
+# characters only causes the names of its cells to be inserted.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARK_PATTERN = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
 

@@ -1,7 +1,7 @@
 """Run `course mistakes RESULTS...`: group a class's wrong answers, and add a sentence for a group.
 
 results of classes --groups--> a table, or one group's program
-                                 `--say--> a known mistake in a file of the instructor's own
+                                 `--say--> a known mistake in the instructor's file
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MAX_TITLE_WORDS = 8
 def print_mistakes(
     results: Sequence[Path], only: str | None, number: int | None, sentence: str, sandbox: str
 ) -> int:
-    """Print the groups of wrong answers in folders of results, or one of them. Return the exit code.
+    """Print the groups of wrong answers in folders of results, or one group. Return the exit code.
 
     Args:
-        only: An exercise.
-        number: The number of one of its groups, from 1.
+        only: The exercise, or None for all.
+        number: The number of one of the exercise's groups, from 1.
         sentence: A sentence with which that group becomes a known mistake.
 
     Raises:
@@ -111,7 +111,7 @@ def _summarize_group(group: AnswerGroup) -> list[str]:
 
 
 def _describe_failure(group: AnswerGroup) -> str:
-    """Return a line about what one member was shown. The other members behaved alike."""
+    """Return a line about one member's shown failure. The other members behaved alike."""
     case = group.answers[0].case
     if case is None:
         return "Only hidden cases fail."
@@ -140,7 +140,7 @@ def _format_group(number: int, group: AnswerGroup) -> list[str]:
 def _add_mistake(group: AnswerGroup, words: str) -> None:
     first = group.answers[0]
     exercise = find_exercise(first.exercise)
-    # named after the instructor's sentence; `normalize_program` has removed the learner's own comments
+    # named after the instructor's sentence; `normalize_program` has removed the learner's comments
     title = " ".join(re.findall(r"\w+", words)[:_MAX_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:

@@ -1,7 +1,7 @@
 """Run `course grade FOLDER --out OUT`: write records and reports, and return an exit code.
 
-0: everything was graded. 1: a file could not be read or graded here, a learner who handed in is not on the
-roster, or --verify found a difference. 2: nothing could be done; one line explains why.
+0: everything was graded. 1: a file could not be read or graded here, a learner with a submission is not on
+the roster, or --verify found a difference. 2: nothing could be done; one line explains why.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FolderResult:
 
 
 def grade_folder(setting: Setting) -> FolderResult:
-    """Grade what was handed in, and write records and reports.
+    """Grade the submissions, and write records and reports.
 
     Raises:
         CannotGrade: The inputs or the outputs cannot be used.
@@ -71,7 +71,7 @@ def grade_folder(setting: Setting) -> FolderResult:
 
 
 def _print_lines(lines: Iterable[str]) -> int:
-    """Print lines, escaped because they may come from submissions. Return how many there were."""
+    """Print lines, escaped because they may come from submissions. Return their number."""
     count = 0
     for line in lines:
         click.echo(for_log(line))
@@ -117,7 +117,7 @@ def _print_summary(records: Sequence[Record]) -> int:
 
 
 def result_as_data(result: FolderResult) -> dict[str, Any]:
-    """Return what `course grade --json` prints: the points that count in the end, of every learner."""
+    """Return the data printed by `course grade --json`: every learner's final points."""
     standings = result.course.standings if result.course else ()
     return {
         "exit_code": result.exit_code,

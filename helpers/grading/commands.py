@@ -1,4 +1,4 @@
-"""The commands of `course` that grade, and that hand out what is graded.
+"""The commands of `course` for grading, and for handing out the notebooks.
 
 Modules that need torch are imported only by the commands that use them.
 """

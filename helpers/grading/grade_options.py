@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class CannotGrade(Exception):
-    """Grading cannot start, or cannot finish. The message is one line: what is wrong, and what to do."""
+    """Grading cannot start, or cannot finish. The message is one line with the problem and advice."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Setting:
         folder: The submissions.
         out: The folder for results.
         sandbox: "auto", or a level of `sandbox.levels`.
-        jobs: How many graders run in parallel; by default two for each core.
+        jobs: The number of parallel graders; by default two for each core.
         roster: The platform's export.
         pictures: Which visible runs to draw: "all", "failed" or "none".
         verify: Grade again and report differences, without writing anything.

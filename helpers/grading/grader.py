@@ -1,16 +1,16 @@
-"""Grade one submission: run each answer in its own sandboxes, on visible and on hidden cases.
+"""Grade one submission: run each answer in separate sandboxes, on visible and on hidden cases.
 
     file --read_answers (capped child)--> answers --judging (capped child, sandbox)--> attempts --> Record
 
-Points come from the hidden cases; visible ones can only lower them. The feedback comes from the visible
-cases alone. Because most answers pass, all cases run together first. If one fails, that run is discarded,
-and the visible, then the hidden cases run in a new sandbox. If a busy machine may be the cause of a failure
-(`machine_faults`), the answer runs once more while no other answer does: at the end of the batch, so that
+Points come from the hidden cases; visible cases can only lower them. Feedback comes only from the visible
+cases. Because most answers pass, all cases run together first. If one fails, that run is discarded, and the
+visible cases, then the hidden cases, run in a new sandbox. If a busy machine may be the cause of a failure
+(`machine_faults`), the answer runs once more without other running answers, at the end of the batch, so that
 no other answer waits for it.
 
 So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
-ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each
-may use half of what is left. With Landlock, sandboxes share /dev/shm: files left there are removed when a
+ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each may
+use half of the remaining time. With Landlock, sandboxes share /dev/shm: leftover files are removed when a
 sandbox ends, but two sandboxes that run at the same time can communicate through them.
 
 `batch` calls `Grader.grade` once for each file. A grader uses one sandbox at a time.
@@ -53,9 +53,9 @@ NOT_RUN = (
     "All answers of this file are the course's own solutions, word for word, so they were not run."
 )
 SLOW_FLAG = "by the clock alone this answer is too slow: grade it again when the machine is idle"
-# Outcomes that become "too slow" if the answer could not be tried alone.
+# Outcomes that become "too slow" if the answer could not be tried without other answers.
 _SLOW_OUTCOMES = {Outcome.TIMED_OUT.value, Outcome.TOO_SLOW.value, Outcome.CRASHED.value}
-# How often a sandbox may be ended from outside before the machine is blamed.
+# Number of times that a sandbox may be ended from outside before the machine is blamed.
 _MAX_LOST = 3
 
 
@@ -75,7 +75,7 @@ class _Budget:
 
     @contextmanager
     def lend_half(self) -> Iterator[_Budget]:
-        """Lend half of what is left, so that an answer that never ends leaves the other half."""
+        """Lend half of the rest, so that an answer that never ends leaves the other half."""
         half = _Budget(self.wall_s / 2, self.cpu_s / 2)
         self.spend(half.wall_s, half.cpu_s)
         yield half
@@ -84,7 +84,7 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The record of an exercise. first: the same with cells as in the cache, if it is uncertain."""
+    """The record of an exercise. first: the same record with marked cells, as cached, if it is uncertain."""
 
     record: ExerciseRecord
     first: ExerciseRecord | None = None
@@ -94,8 +94,8 @@ class _Attempt:
 class Graded:
     """The record of a submission.
 
-    uncertain: the records, by exercise, of answers that a busy machine may have failed. They are tried once
-    more, alone, when no other submission is waiting.
+    uncertain: the records, by exercise, of answers that may have failed because of a busy machine. They are
+    tried once more, one at a time, when no other submission is waiting.
     """
 
     record: Record
@@ -104,12 +104,12 @@ class Graded:
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades submissions one after the other. Keeps nothing of them except in its cache.
+    """Grades submissions one after the other, keeping nothing of them except in its cache.
 
     Args:
-        slot: A number that no other grader uses at the same time.
-        pictures: Which visible runs to draw: "all", "failed" or "none".
-        print_line: Prints a line for the instructor.
+        slot: A number not used by any other running grader.
+        pictures: The visible runs to draw: "all", "failed" or "none".
+        print_line: Function that prints a line for the instructor.
     """
 
     plan: Plan
@@ -160,7 +160,7 @@ class Grader:
         return Graded(_with_exercises(base, done, seconds), uncertain)
 
     def settle(self, job: Job, graded: Graded) -> Graded:
-        """Try the uncertain answers of a submission once more, while no other answer runs."""
+        """Try the uncertain answers of a submission once more, without other running answers."""
         if not graded.uncertain:
             return graded
         began = time.monotonic()
@@ -168,7 +168,7 @@ class Grader:
             wanted, found = find_answers(job.path)
         except (
             UnreadableNotebook
-        ):  # it has been changed or removed meanwhile: the next run grades it
+        ):  # the file has been changed or removed meanwhile, so the next run grades it
             return Graded(graded.record)
         settled, budget = dict[str, ExerciseRecord](), self._budget(job)
         for exercise in wanted:
@@ -190,7 +190,7 @@ class Grader:
     def _record_of_solutions(
         self, base: Record, wanted: Sequence[Exercise], found: Mapping[str, Answer | Problem]
     ) -> Record | None:
-        """Return the record of a file that holds only the course's own solutions, None for other files."""
+        """Return the record of a file that contains only the course's solutions, None for other files."""
         known: dict[str, Answer | Problem] = {}
         for notebook in dict.fromkeys(exercise.notebook for exercise in wanted):
             known |= self.references.answers(notebook)
@@ -234,12 +234,12 @@ class Grader:
         return _Attempt(restore_cell_names(record, cells))
 
     def _cached(self, exercise: Exercise, answer: Answer) -> ExerciseRecord | None:
-        """Return the record of an equal answer, or None if none was run."""
+        """Return the record of an equal answer, or None if no such answer has run."""
         key, program = self._keys(exercise, answer)
         if (kept := self.cache.get(key)) is not None:
             return replace(kept, cached=True)
         if program and (kept := self.cache.get(program)) is not None:
-            flags = bypasses.find_flags(exercise, answer.source)  # flags depend on comments, too
+            flags = bypasses.find_flags(exercise, answer.source)  # flags also depend on comments
             return replace(kept, cached=True, key=key, answer=answer.source, flags=flags)
         return None
 
@@ -252,7 +252,7 @@ class Grader:
     def _settled(
         self, exercise: Exercise, answer: Answer, came: Attempt, budget: _Budget, seconds: float
     ) -> ExerciseRecord:
-        """Return the final record of an answer. Cache it if only the answer can have caused it."""
+        """Return the final record of an answer. Cache it if nothing but the answer can have caused it."""
         record, doubt = came.record, came.doubt
         if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
@@ -265,20 +265,20 @@ class Grader:
             key, program = self._keys(exercise, answer)
             record = replace(record, key=key)
             self.cache.put(key, record)
-            # A person looks at flags and pictures, so each answer keeps its own.
+            # A person looks at flags and pictures, so these are not shared between equal answers.
             if record.passed and program and not (record.flags or record.picture):
                 self.cache.put(program, record)
         return record
 
     def _reference_works(self, exercise: Exercise, now: bool) -> bool:
-        """Return whether the reference solution works here. Without it the right values are unknown."""
+        """Return whether the reference solution works here. Otherwise the right values are unknown."""
         if self.references.lacks_values(exercise, (VISIBLE_SECRET, self.secret)):
             return False
         return self.references.passes_here(exercise, now)
 
     def _try_apart(self, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
         """Run an answer on all cases at once and, if one fails, on visible and hidden cases apart."""
-        # pictures show what ranks did, and in a shared world the ranks hold inputs of hidden cases
+        # pictures show the ranks' actions, and in a shared world the ranks hold inputs of hidden cases
         if exercise.may_share_world and self.pictures != "all":
             both = self._try_once(exercise, answer, budget, in_shared_worlds=True)
             if both.record.passed:
@@ -293,7 +293,7 @@ class Grader:
         first: ExerciseRecord,
         budget: _Budget,
     ) -> ExerciseRecord:
-        """Run an answer while no other answer runs. Return the better of both records.
+        """Run an answer without other running answers. Return the better of both records.
 
         first: the record of its first try.
         """
@@ -307,7 +307,7 @@ class Grader:
             again = self._try_once(exercise, answer, budget)
         best = again if again.record.points >= first.points else Attempt(first, Doubt.MACHINE)
         if best.doubt >= Doubt.MACHINE and not is_alone and best.record.outcome in _SLOW_OUTCOMES:
-            # it still fails only by the clock
+            # it again fails only because of the clock
             best = Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
         seconds = round(first.seconds + time.monotonic() - began, 3)
         record = self._settled(exercise, answer, best, budget, seconds)
@@ -316,7 +316,7 @@ class Grader:
     def _try_once(
         self, exercise: Exercise, answer: Answer, budget: _Budget, in_shared_worlds: bool = False
     ) -> Attempt:
-        """Run an answer once, in a sandbox that runs nothing else."""
+        """Run an answer once, in a separate sandbox."""
         if budget.is_used_up:
             limits = self.plan.limits
             message = (
@@ -326,7 +326,7 @@ class Grader:
             )
             return Attempt(failed_record(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.lock.hold_shared():
-            # before a judge is forked, because it needs the expected values
+            # before forking a judge, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
             self.references.run_reference(exercise, secrets, advice=not in_shared_worlds)
             for _ in range(_MAX_LOST):
@@ -348,16 +348,17 @@ class Grader:
 
 def _with_exercises(base: Record, exercises: Sequence[ExerciseRecord], seconds: float) -> Record:
     """Return a graded record with these exercises."""
-    # A single fault is enough for the next run to grade the file again; other exercises are cached.
+    # A single fault causes the next run to grade the file again; other exercises are cached.
     faults = any(each.outcome == FAULT for each in exercises)
     status = Status.HARNESS_FAULT if faults else Status.GRADED
     return replace(base, status=status, exercises=tuple(exercises), seconds=seconds)
 
 
 def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
-    """Return the attempt. If a limit ended its sandbox, outcome, message and cases say so.
+    """Return the attempt. If a limit ended its sandbox, set outcome, message and cases accordingly.
 
-    The ranks saw only that they were killed, so what they and the check report about it is not the reason.
+    The ranks saw only that they were killed, so their report and the check's report do not contain the
+    reason.
     """
     limit = sandbox.found
     if limit is None:
@@ -385,7 +386,7 @@ def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:
-    """Return the record of an exercise that this machine could not grade. It does not count."""
+    """Return the record of an exercise that this machine could not grade and that does not count."""
     return build_record(
         exercise,
         FAULT,

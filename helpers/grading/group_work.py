@@ -1,11 +1,11 @@
-"""Read from `groups.csv` which people handed in one file together.
+"""Read the groups of people who handed in one file together from `groups.csv`.
 
     group,learner
     group,learner,notebook
 
-The files of all members, and those of a folder or file named like the group, count for each member. With a
-notebook in the third column, only that notebook is shared. A member may have no file and not be on the
-roster. A group of one names a person without a file.
+The files of all members, and of a folder or file named like the group, count for each member. With a notebook
+in the third column, only that notebook is shared. A member may have no file, and may be missing from the
+roster. A group of one person names somebody without a file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WITH_NOTEBOOK = (*_COLUMNS, "notebook")
 
 @dataclass(frozen=True)
 class Group:
-    """People who hand in one file together. notebook: the only one that they share, "" for all."""
+    """People who hand in one file together. notebook: the only shared notebook, "" for all."""
 
     name: str
     members: tuple[str, ...]
@@ -40,7 +40,7 @@ Groups = Sequence[Group]
 
 
 class GroupError(CannotGrade):
-    """The groups cannot be used. The message is one line: the file, what is wrong, what to do."""
+    """The groups cannot be used. The message is one line with the file, the problem and advice."""
 
 
 def read_groups(path: Path) -> Groups:
@@ -78,12 +78,12 @@ def _notebook(text: str, path: Path, line: int) -> str:
 
 
 def copy_for_members(records: Sequence[Record], groups: Groups) -> list[Record]:
-    """Return the records, those of a group once for each of its members."""
+    """Return the records, with each record of a group repeated for each of its members."""
     if any(group.notebook for group in groups):
         records = [part for record in records for part in split_by_notebook(record)]
     found: dict[tuple[str, str, str], Record] = {}
     for record in records:
-        # a file that cannot be read has its notebook in its name only
+        # only the name of an unreadable file can show its notebook
         named = record.notebook or "".join(find_notebook_names(Path(record.file).name)[:1])
         members = {
             member

@@ -1,13 +1,13 @@
 """Group a class's wrong answers by behavior, so that one sentence can be written for each group.
 
     records of classes --> distinct wrong answers --> reader: runs each in a sandbox on the visible cases,
-                                                  |     and compares what they did
+                                                  | and compares their behavior
     groups, largest first <--a line: what is alike-'
 
 Two answers are alike if they behave alike in every case that was run; `checks.match_mistakes` compares an
-answer with a known mistake in the same way. Answers run in sandboxes of their own. A capped child
-reads what they send; if it dies, it is started again without the answer that killed it. Called by `course
-mistakes RESULTS`.
+answer with a known mistake in the same way. Each answer runs in a separate sandbox. A capped child reads the
+answers' data; if it dies, it is started again without the answer that killed it. Called by `course mistakes
+RESULTS`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _ANSWER_S, _ANSWER_CPU_S = 90.0, 60.0
 """Limits for running one answer: wall time and processor time of its sandbox."""
 _START_S = 60.0
 _MAX_ALONE = 2
-"""How many cases to run alone if they fail in a shared world. Each may take a second or more."""
+"""Number of cases to run in separate worlds if they fail in a shared one. Each may take a second or more."""
 
-# (world size, index of a case among those of that size) -> what an answer did in it.
+# (world size, index of a case among the cases of that size) -> an answer's behavior.
 _Behavior = dict[tuple[int, int], Execution]
 
 
@@ -53,8 +53,7 @@ _Behavior = dict[tuple[int, int], Execution]
 class WrongAnswer:
     """One distinct wrong program for an exercise, with all learners who handed it in.
 
-    learners: (class, learner) pairs. case: the first visible case that failed, None if only hidden ones
-    did.
+    learners: (class, learner) pairs. case: the first failed visible case, None if only hidden cases failed.
     """
 
     exercise: str
@@ -65,7 +64,7 @@ class WrongAnswer:
 
     @property
     def advice(self) -> str:
-        """The advice that its authors have read, or ""."""
+        """The advice shown to its authors, or ""."""
         return self.case.advice if self.case else ""
 
 
@@ -85,7 +84,7 @@ class AnswerGroup:
 
 
 def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[WrongAnswer]:
-    """Return each distinct wrong program once, in the course's order.
+    """Return the distinct wrong programs in the course's order.
 
     classes: (name, records) of each class.
     """
@@ -128,7 +127,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[AnswerGroup]]:
     """Run all answers and return the groups of each exercise, the largest first.
 
-    An answer without comparable behavior is a group of its own.
+    An answer without comparable behavior forms a separate group.
     """
     labels: dict[int, int] = {}
     left = list(range(len(answers)))
@@ -175,7 +174,7 @@ def _label_in_child(
     at: int | None = None
     with ours, suppress(EOFError):
         while ours.poll(_START_S + _ANSWER_S):
-            # Written by the course's own code and only indices, as JSON, never a pickle.
+            # The course's code writes only indices, as JSON, never a pickle.
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same
@@ -187,7 +186,7 @@ def _label_in_child(
 def _label_answers(
     answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
-    """Run each answer and report the first one that it is like. Runs in the child."""
+    """Run each answer and report the first answer with the same behavior. Runs in the child."""
     with plan:
         for name, own in groupby(left, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
@@ -205,10 +204,10 @@ def _label_answers(
 
 
 def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Behavior:
-    """Run one answer on the visible cases in its own sandbox. Return {} if no sandbox could be started."""
+    """Run one answer on the visible cases in a new sandbox. Return {} if no sandbox could be started."""
     seen: _Behavior = {}
     alone = 0
-    # a failure here is the answer's own, so the cases that ran before it count
+    # a failure here is caused by the answer, so the cases that ran before it count
     with (
         suppress(LaunchError, ServerExited, OSError),
         plan.lock.hold_shared(),

@@ -1,4 +1,4 @@
-"""Read all of `course grade`'s inputs before an answer runs, so that an error is found at once."""
+"""Read all inputs of `course grade` before any answer runs, so that an error is found at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Inputs:
     Args:
         notebooks: The notebooks that count, from the command line.
         secret: The secret of the hidden cases.
-        notices: Lines for the instructor, to be shown before anything is graded.
+        notices: Lines for the instructor, shown before grading.
     """
 
     jobs: tuple[Job, ...]
@@ -33,7 +33,7 @@ class Inputs:
 
 
 def read_inputs(setting: Setting) -> Inputs:
-    """Read the folder and the files about its class. Raise CannotGrade if they cannot be used."""
+    """Read the folder and the files about its class. Raise CannotGrade if any cannot be used."""
     folder, out = setting.folder, setting.out
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(
@@ -56,7 +56,7 @@ def read_inputs(setting: Setting) -> Inputs:
 
 
 def _read_own_mistakes() -> None:
-    """Read the instructor's own mistakes, so that an error is reported before grading begins."""
+    """Read the instructor's mistakes, so that an error is reported before grading begins."""
     for path in sorted(instructor_folder().glob("*.py")):
         try:
             read_mistakes(path.read_text(encoding="utf-8"), str(path))

@@ -1,4 +1,4 @@
-"""Write the answers of a class as files, in the form that JPlag and MOSS compare.
+"""Write the answers of a class as files for comparison by JPlag or MOSS.
 
 records that count --> OUT/answers/LEARNER/EXERCISE.py
 """
@@ -36,13 +36,13 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     for old in (out / "answers").glob("*/*.py"):
         with reporting_write_errors(old):
             old.unlink()
-        with suppress(OSError):  # the folder has other files, which are the instructor's
+        with suppress(OSError):  # the folder may contain files of the instructor
             old.parent.rmdir()
     names = page_names(record.learner for record in records)
     for record in records:
         folder = out / "answers" / Path(names[record.learner]).stem
         for exercise in record.exercises:
-            # Only the course's own names may become file names.
+            # Only the course's names may become file names.
             if exercise.answer and exercise.name in headings():
                 text = exercise.answer.rstrip("\n") + "\n"
                 write_atomically(folder / f"{exercise.name}.py", text.encode("utf-8", "replace"))

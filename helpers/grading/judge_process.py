@@ -1,4 +1,4 @@
-"""Judge an answer in a child of the grader, the only process that decodes what ranks send.
+"""Judge an answer in a child of the grader, the only process that decodes ranks' data.
 
     grader --fork--> judge: draw cases, run them, decode, judge, draw a picture
        ^                | the connection     `--a line: Attempt, size-capped--.
@@ -6,10 +6,10 @@
        |             sandbox: rank server | ranks                             |
        `----------------------------------------------------------------------'
 
-Ranks may send data that is cheap to send and expensive to read, or that makes a library fail. So a judge
+Ranks may send data that is expensive to read, though cheap to send, or that makes a library fail. So a judge
 has little memory and processor time for each set of cases, and little wall time. If it dies, only the
-outcome of its own answer is affected. Only the judge talks to the rank server of its sandbox. The tasks
-that must not fail stay in the grader: watching the sandbox, and ending both. Used by `grader`.
+outcome of its own answer is affected. Only the judge talks to the rank server of its sandbox. Tasks that must
+not fail stay in the grader: watching the sandbox, and ending sandbox and judge.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from helpers.grading.results import failed_record, record_of_results
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end_with_parent, kill_process
 
-# Memory in bytes that judging may use, in addition to what the grader holds when it forks the judge.
+# Memory limit of judging in bytes, in addition to the grader's memory when it forks the judge.
 _MEMORY_BYTES = 1 << 30
-# Processor time in seconds for one set of cases: ten times what the most expensive set takes.
+# Processor time in seconds for one set of cases: ten times the time of the most expensive set.
 _CPU_S = 30
 _MAX_BYTES = 16 << 20
-# Characters shown of an error in the judge itself.
+# Maximum shown characters of an error in the judge.
 _MAX_ERROR_CHARS = 200
-# Outcomes of visible cases after which hidden ones would only fail in the same way, and take as long.
+# Outcomes of visible cases after which hidden cases would only fail in the same way and take as long.
 _SKIP_HIDDEN_AFTER = {
     Outcome.TIMED_OUT,
     Outcome.CRASHED,
@@ -75,13 +75,13 @@ def run_attempt(
     pictures: str = "none",
     in_shared_worlds: bool = False,
 ) -> Attempt:
-    """Run an answer's visible cases, then those of a secret. Never raises because of the answer.
+    """Run an answer's visible cases, then the cases of a secret. Never raises because of the answer.
 
     Args:
         timeout_s: Wall time in seconds.
         pictures: As in `record_of_results`.
-        in_shared_worlds: Run all cases in the same worlds. Then only a record that passed means anything,
-            and only such a record may be shown, because the ranks held hidden inputs.
+        in_shared_worlds: Run all cases in the same worlds. Then only a passing record is meaningful, and only
+            such a record may be shown, because the ranks held hidden inputs.
     """
 
     def judge_in_shared_worlds() -> Attempt:
@@ -155,7 +155,7 @@ def _read_all(fd: int, deadline: float) -> bytes:
 
 
 def set_up_child() -> None:
-    """Set up a forked process that reads what ranks send. It ends with its parent."""
+    """Set up a forked process that reads ranks' data and ends with its parent."""
     # A killed grader has no time to end its judge and the rank server.
     end_with_parent()
     gc.freeze()  # the collector does not touch the grader's objects, so their memory stays shared
@@ -165,7 +165,7 @@ def set_up_child() -> None:
 
 
 def limit_resources() -> None:
-    """Limit the time and memory of reading the next set of cases, whose data may be hostile.
+    """Limit the time and memory for reading the next set of cases, whose data may be hostile.
 
     Only the soft limits are set, which this process raises again for the next set. The data cannot raise
     them, because it is decoded, never evaluated.
@@ -173,7 +173,7 @@ def limit_resources() -> None:
     cpu_s = int(time.process_time()) + 1 + _CPU_S
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with suppress(OSError, ValueError):
-        # The limit is for growth from here on: add it to the present data and stack, in pages (proc(5)).
+        # The limit is for further growth, so add it to the present data and stack, in pages (proc(5)).
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[5])
         most = pages * resource.getpagesize() + _MEMORY_BYTES
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -191,7 +191,7 @@ def _check_result(
         return grade(exercise, answer, cell_mark, secret, connection=connection, matches=matches)
     except MemoryError:
         why = "it takes too much memory"
-    except Exception as error:  # caused by the data or by this machine; the grader finds out which
+    except Exception as error:  # caused by the data or by this machine: the grader decides which
         why = f"{type(error).__name__}: {str(error)[:_MAX_ERROR_CHARS]}"
     return CheckResult(
         exercise.name, exercise.heading, Outcome.CRASHED, message=_unjudged_message(why)

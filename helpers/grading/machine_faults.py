@@ -1,4 +1,4 @@
-"""Decide whether something other than the answer may have caused its outcome.
+"""Decide whether something other than the answer may have caused the outcome.
 
 `judge_process` asks, because it knows the runs. `grader` acts on it: it runs the answer again alone, runs the
 reference solution, or does not cache the record.
@@ -19,16 +19,16 @@ from helpers.ranks.server import START_FAILED_EXIT_CODE
 
 
 class Doubt(IntEnum):
-    """The possible causes. The later ones need more work before the outcome is certain."""
+    """The possible causes. Later members need more work before the outcome is certain."""
 
     NONE = 0
-    """Only the answer: the outcome is the same on any machine."""
+    """Only the answer can be the cause: the outcome is the same on any machine."""
     CHECK = 1
     """The check may not work on this machine: the reference solution must have passed here."""
     MACHINE = 2
     """The machine may be busy: the answer runs again alone, and the reference solution must pass now."""
     CLOCK = 3
-    """As MACHINE, but the answer failed only by the clock: its record is never cached."""
+    """Like MACHINE, but the answer failed only because of the clock, so its record is never cached."""
 
 
 # Outcomes after which the reference solution is run.
@@ -42,9 +42,9 @@ _NEEDS_REFERENCE = {
     Outcome.DISK_FULL,
     Outcome.FAULT,
 }
-# Those of them that depend on what else happens on the machine. A deadlock is proven.
+# The outcomes among them that depend on other programs on the machine. A deadlock is proven.
 _DEPENDS_ON_MACHINE = _NEEDS_REFERENCE - {Outcome.DEADLOCKED, Outcome.FAULT}
-# Errors that a program makes by itself. OSError with its timeouts and MemoryError are missing, and so is
+# Errors that only the program can cause. OSError (including timeouts) and MemoryError are missing, and so is
 # RuntimeError, which torch also raises if a peer has exited or a wait took too long.
 _PROGRAM_ERRORS = (
     ArithmeticError,
@@ -58,7 +58,8 @@ _PROGRAM_ERRORS = (
     TypeError,
     ValueError,
 )
-# Files and modules that an answer expects next to its notebook. No check has them, on any machine.
+# Errors about files and modules that an answer expects next to its notebook. No check has these files, on any
+# machine.
 _MISSING_FILE_ERRORS = (
     FileNotFoundError,
     ImportError,
@@ -66,14 +67,14 @@ _MISSING_FILE_ERRORS = (
     NotADirectoryError,
     PermissionError,
 )
-# The course's own errors, each of which reports a misuse by the answer.
+# The course's errors, each of which reports a misuse by the answer.
 _MISUSE_ERRORS = frozenset(
     {"BufferInUse", "CannotReturn", "NotAllowed", "StageMisused", "WaitedTwice", "WireError"}
 )
 
 
 def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
-    """Return what, besides the answer, may have caused a result."""
+    """Return the possible causes of a result besides the answer."""
     outcomes = {result.outcome, *(case.outcome for case in result.cases)}
     if Outcome.TOO_SLOW in outcomes:
         return Doubt.CLOCK
@@ -83,9 +84,9 @@ def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
 
 
 def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
-    """Return whether the failed runs would fail on any machine, however busy it is.
+    """Return whether the failed runs would fail on any machine, busy or not.
 
-    Scripts and measurements have their own clocks, so for them only an endless loop and a missing file are
+    Scripts and measurements depend on clocks, so for them only an endless loop and a missing file are
     certain.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
@@ -104,7 +105,7 @@ def _fails_by_itself(run: Run) -> bool:
         case RankFailed(error=error):
             own = _is_kind_of(error.kind, _PROGRAM_ERRORS)
             own = own or error.kind in _MISUSE_ERRORS or _lacks_file(run)
-            # each process has its own limits, which the sandbox sets
+            # the sandbox sets limits for each process
             return own or exceeded_limit(run.failure) is not None
         case RankDied(signal="", exitcode=code):  # it has called os._exit
             return code != START_FAILED_EXIT_CODE
@@ -112,7 +113,7 @@ def _fails_by_itself(run: Run) -> bool:
 
 
 def _lacks_file(run: Run) -> bool:
-    """Return whether a rank did not find, or may not use, a file or a module."""
+    """Return whether a rank did not find a file or a module, or was not allowed to use it."""
     failure = run.failure
     return isinstance(failure, RankFailed) and _is_kind_of(failure.error.kind, _MISSING_FILE_ERRORS)
 

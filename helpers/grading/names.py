@@ -1,4 +1,4 @@
-"""Read names: of learners and notebooks in file names, and one learner's name in two spellings.
+"""Read learners' and notebooks' names in file names, and compare spellings of a learner's name.
 
 `platforms` and `owners` read the names of files with these functions; `roster` compares names.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from helpers.checks.headings import all_names_of, notebooks
 
-# What browsers, systems and JupyterLab add to the name of a copy, in the most frequent languages.
+# Marks added by browsers, systems and JupyterLab to the name of a copy, in the most frequent languages.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
 _COPY_BEFORE_PATTERN = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER_PATTERN = re.compile(
     rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
     # from synchronized folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
     r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?"
-    # from nbgitpuller, which moves a learner's file out of the way of one that it fetches
+    # from nbgitpuller, which renames a learner's file before fetching one of the same name
     r"|__\d{14})$",
     re.I,
 )
@@ -28,22 +28,22 @@ _ENDING_PATTERN = re.compile(
     r"|gdoc|colab)$",
     re.I,
 )
-# Characters that platforms take out of a name when they write it into a file's name, and the apostrophes
-# that people type in their place.
+# Characters that platforms remove from a name when writing it into a file's name, and the apostrophes that
+# people type instead.
 _REMOVED_PATTERN = re.compile(r"""['"‘’‚‛ʹʻʼʽ＇`´/\\:|&<>*?]""")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The owner of a file, as far as names tell.
+    """The owner of a file, as far as names show.
 
     Args:
         name: The learner's name.
         spelling: The text from which the name was read; a folder's ends with a slash. Sources with different
             spellings are different people.
-        platform, number: The platform, and the learner's number there if the name contains one. The number
+        platform, number: The platform, and the learner's number on it if the name contains one. The number
             may change with the assignment, so it does not distinguish sources.
-        attempt: When the file was handed in, as text that can be sorted, if the name says so.
+        attempt: The time of handing in, as sortable text, if the name contains it.
     """
 
     name: str
@@ -64,12 +64,12 @@ def clean_name(name: str) -> str:
 
 
 def only_letters(text: str) -> str:
-    """Return a name's letters in lower case. The characters between them vary between files and tables."""
+    """Return a name's letters in lower case, because other characters vary between files and tables."""
     return "".join(re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", text).casefold()))
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a name in alphabetical order, in the form in which two spellings are equal.
+    """Return the words of a name in alphabetical order, in a form that is equal for all spellings.
 
     "Lee, Ann" and "Ann Lee" are equal, and so are "Sinead O'Brien" and "Sinead OBrien", "0012" and "12",
     and all kinds of hyphens.
@@ -96,12 +96,12 @@ def stem_of(name: str) -> str:
 
 
 def find_notebook_names(text: str) -> list[str]:
-    """Return the course's notebooks that a text names, whatever characters separate the words."""
+    """Return the course's notebooks named in a text, whatever characters separate the words."""
     return [name for name in notebooks() if notebook_pattern(name).search(text)]
 
 
 def notebook_pattern(notebook: str) -> re.Pattern[str]:
-    """Return a pattern of a notebook's names, the former ones included."""
+    """Return a pattern of a notebook's names, including its former names."""
     names = ("[-_. ]".join(map(re.escape, name.split("_"))) for name in all_names_of(notebook))
     return re.compile(rf"(?<![0-9])(?:{'|'.join(names)})", re.IGNORECASE)
 

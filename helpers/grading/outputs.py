@@ -1,4 +1,4 @@
-"""Write everything that follows once a class is graded: points, reports, answers, changed grades."""
+"""Write all results of grading a class: points, reports, answers, changed grades."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DAY_S, _YEAR_S = 24 * 60 * 60.0, 365 * 24 * 60 * 60.0
 
 @dataclass(frozen=True)
 class Outputs:
-    """What was written, and the lines to print. moved: grades that changed since the run before."""
+    """The written files, and the lines to print. moved: grades that changed since the previous run."""
 
     course: Course
     moved: tuple[Change, ...]
@@ -63,8 +63,8 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     platforms = [setting.out / name for name in IMPORT_FILES]
     earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, changes)
-    # This file is written last: if it exists, all others are complete. The script of an autograder
-    # relies on it.
+    # This file is written last: if it exists, all others are complete. An autograder's script relies on this
+    # order.
     write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
@@ -115,7 +115,7 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
 
 
 def _time_doubt(at: float, policy: Policy) -> str:
-    """Return why a file's time cannot be that of handing in, or "". at: seconds since the epoch."""
+    """Return why a file's time cannot be the time of handing in, or "". at: seconds since the epoch."""
     first = min(due.timestamp() for due in policy.deadlines.values())
     if at > time.time() + _DAY_S:
         why = "is in the future"
@@ -128,7 +128,7 @@ def _time_doubt(at: float, policy: Policy) -> str:
 
 
 def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
-    """Yield a line for each notebook that counts, or does not count, contrary to expectation."""
+    """Yield a line for each notebook that unexpectedly counts or does not count."""
     if course.extra_notebooks:
         why = "--notebooks does not name them" if are_named else "few learners attempted them"
         names = join_first_names(course.extra_notebooks)

@@ -1,6 +1,6 @@
-"""Find out whose a file is, from the names of its folder and of the file.
+"""Find the owner of a file from the names of its folder and of the file.
 
-    name --form of a platform, or notebook's name and copy marks off--> Source --name_learners--> learner
+    name --form of a platform, or without notebook's name and copy marks--> Source --name_learners--> learner
 
 Names are only hints and never merge two people: similar names are kept apart and reported. The forms of
 each platform are in `platforms`.
@@ -32,7 +32,7 @@ _LOOKALIKES = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxij
 def find_sources(entries: Entries, notebooks: Mapping[str, str]) -> dict[str, Source]:
     """Return the owner of each folder and each file of one folder.
 
-    All are examined together, because only that shows whether the numbers in names are a platform's.
+    All are examined together, because only all names show whether their numbers are a platform's.
     notebooks: the notebook in each file, or "", by file name.
     """
     sources = {name: Source(clean_name(name), f"{name}/") for name in entries.folders}
@@ -48,7 +48,7 @@ def is_export(entries: Entries) -> bool:
 
 
 def files_of_platforms(entries: Entries) -> set[str]:
-    """Return the files that platforms themselves have added to an export."""
+    """Return the files that platforms have added to an export."""
     return {name for platform in PLATFORMS for name in platform.added_files(entries)}
 
 
@@ -56,7 +56,7 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
     """Return the learner's name for each source. Of similar names at most one is kept unchanged.
 
     Similar names differ in a trailing space, case, accents (composed or not), or letters of a different
-    script. No learner may get, or lose, the points of a different one.
+    script. No learner may get, or lose, another learner's points.
     """
     alike: dict[str, list[Source]] = {}
     for source in sorted(set(sources), key=lambda each: (each.spelling, each.platform)):
@@ -104,7 +104,7 @@ def _file_source(stem: str, notebook: str) -> Source:
 
 
 def _without_notebook(stem: str, notebook: str) -> str:
-    """Remove a notebook's name, and the character that joins it, from a file's name.
+    """Remove a notebook's name, and the character joining it, from a file's name.
 
     The notebook's number alone is removed only if the file contains that notebook: in anna_02, but not in
     student_02.
@@ -141,7 +141,7 @@ def _distinguishing_text(source: Source) -> str:
 
 
 def _distinguishing_texts(sources: Sequence[Source]) -> list[str]:
-    """Return a text for each source in which a reader can see how it differs from the others."""
+    """Return a text for each source that shows a reader its difference from the others."""
     texts = list(map(_distinguishing_text, sources))
     looks = {unicodedata.normalize("NFKC", each).translate(_LOOKALIKES) for each in texts}
     return texts if len(looks) == len(texts) else list(map(ascii, texts))

@@ -1,6 +1,6 @@
-"""Read who is in the class, and the instructor's files about them: roster, groups, policy, overrides.
+"""Read the class, and the instructor's files about it: roster, groups, policy, overrides.
 
-`command` reads all of them before anything is graded, so that an error is found at once.
+`command` reads all these files before grading, so that an error is found at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.views.plain import normalize_name
 
 @dataclass(frozen=True)
 class People:
-    """The class. notices: lines that the instructor should read before grading begins."""
+    """The class. notices: lines for the instructor, shown before grading begins."""
 
     match: RosterMatch | None
     groups: Groups
@@ -40,7 +40,7 @@ class People:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Everybody who is in a group."""
+        """All members of groups."""
         return tuple(member for group in self.groups for member in group.members)
 
 
@@ -54,7 +54,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     names = {group.name for group in groups}
     handed_in = {name: source for name, source in sources.items() if name not in names}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
-    # The roster may have a name, a login and a number of a person: any of them is accepted.
+    # The roster may contain a person's name, login and number: any of these is accepted.
     aliases = {**(match.aliases() if match else {}), **_by_spelling(handed_in)}
     find_learner = _finder(aliases)
     groups = tuple(
@@ -76,9 +76,9 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
 
 
 def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that returns the learner for a name, or the name itself if no learner has it.
+    """Return a function that returns the learner for a name, or the unchanged name if no learner has it.
 
-    A name in the instructor's files may have characters that a platform has removed from a file's name.
+    A name in the instructor's files may contain characters that a platform has removed from a file's name.
     """
     by_words: dict[tuple[str, ...], set[str]] = {}
     for text, learner in aliases.items():

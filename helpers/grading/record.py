@@ -24,7 +24,7 @@ FORMAT = 1
 class Status(Enum):
     """Outcome of a submission as a whole.
 
-    HARNESS_FAULT: the reference solution of an exercise fails here as well, so the learner loses no points.
+    HARNESS_FAULT: the reference solution of an exercise also fails here, so the learner loses no points.
     """
 
     GRADED = "graded"
@@ -39,13 +39,13 @@ class ExerciseRecord:
     Args:
         outcome: An `Outcome` of the checks.
         notes: Repairs that were needed to find the answer.
-        flags: Places where the instructor should look; none is a verdict.
-        reported: Results that only the ranks themselves report, so that an answer could forge them.
-        picture: A PNG of the learner's own visible run, in base64, or "".
+        flags: Places for the instructor to check, not verdicts.
+        reported: Results reported only by the ranks, which an answer could forge.
+        picture: A PNG of the learner's visible run, in base64, or "".
         trace: The recorded events of that run, as JSON, or "".
-        answer: The answer's source as it was run.
+        answer: The answer's source, as run.
         key: The record's key in the cache.
-        cached: The record came from the cache, without a new run.
+        cached: Whether the record came from the cache, without a new run.
     """
 
     name: str
@@ -69,7 +69,7 @@ class ExerciseRecord:
 
     @property
     def review_reasons(self) -> tuple[str, ...]:
-        """The first flags and, if there are any, the results that the answer could have forged."""
+        """The first flags and, if there are any, the results that could be forged."""
         if not self.flags or not self.reported:
             return self.flags[:10]
         return *self.flags[
@@ -87,7 +87,7 @@ class ExerciseRecord:
 
     @property
     def was_too_slow(self) -> bool:
-        """Whether the answer failed only by the clock. It is then run again in the next batch."""
+        """Whether the answer failed only because of the clock. Then the next batch runs it again."""
         return Outcome.TOO_SLOW.value in self.outcomes
 
 
@@ -102,7 +102,7 @@ def build_record(
 
 @dataclass(frozen=True)
 class Protection:
-    """The sandbox in which answers ran: the level, what it stops, and what it does not stop."""
+    """The sandbox of the answers: its level, the attacks that it stops, and those that it does not stop."""
 
     level: str
     stops: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Record:
     """The result of one submission.
 
     Args:
-        learner: The name in the roster, or the name from the file's place.
+        learner: The name in the roster, or the name derived from the file's path.
         file: The path below the class's folder.
         notebook: The notebook of which the file is a copy, "" if unknown.
         sha256: The digest of the file.
@@ -148,7 +148,7 @@ class Record:
 
 
 def from_json(data: dict[str, Any]) -> Record:
-    """Return the record that `as_json` stored. Raise ValueError if it is damaged or of a different format."""
+    """Return the record stored by `as_json`. Raise ValueError if it is damaged or in a different format."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         raise ValueError(f"a record of format {found!r}; this course reads {FORMAT}")

@@ -1,6 +1,6 @@
 """Find out whether an exercise's reference solution works on this machine, now.
 
-If an answer fails and the reference does, too, the machine is at fault, and the learner loses no points.
+If both an answer and the reference fail, the machine is at fault, and the learner loses no points.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class References:
     """Exercises whose reference has passed here."""
 
     def passes_here(self, exercise: Exercise, now: bool = True) -> bool:
-        """Run the reference on the visible cases in its own sandbox. Return True if there is no reference.
+        """Run the reference on the visible cases in a separate sandbox. Return True if there is no reference.
 
-        now: run it even if it has passed before, because the machine may have lacked something only for a
-        moment.
+        now: run it even if it has passed before, because the machine may have been short of a resource only
+        briefly.
         """
         answer = self.answers(exercise.notebook).get(exercise.name)
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
             return True
         try:
             with (
-                # does not wait for a grader that runs alone: if one does, it is this one
+                # if a grader runs alone, it is this one, so this does not wait
                 self.plan.lock.hold_shared(),
                 Sandbox(self.plan, self.slot, preload=exercise.needs_wrappers) as sandbox,
             ):
@@ -71,12 +71,12 @@ class References:
         return result.passed
 
     def run_reference(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
-        """Compute the expected values of these secrets' cases, if only the reference can.
+        """Compute the expected values of these secrets' cases, if only the reference can compute them.
 
-        The reference runs in its own sandbox. Processes that were forked before do not get the values.
+        The reference runs in a separate sandbox. Processes forked earlier do not get the values.
 
         Args:
-            advice: Include the cases that a check draws once an answer has failed. They are most of all.
+            advice: Include the cases that a check draws after an answer has failed, which are the majority.
         """
         if not (needed := _missing_sets(exercise, secrets, advice)):
             return
@@ -92,7 +92,7 @@ class References:
         return bool(_missing_sets(exercise, secrets, advice=True))
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
-        """Return a notebook's reference solutions by name, {} if there are none here."""
+        """Return a notebook's reference solutions by name, {} if this copy of the course has none."""
         if notebook not in self._found:
             names = [e.name for e in exercises().values() if e.notebook == notebook]
             try:

@@ -1,6 +1,7 @@
 """Write the learner's bundle: the course without solutions, tests and grader, and a manifest.
 
-`course release OUT` writes it. `course grade --release OUT` compares the checks that it runs with it.
+`course release OUT` writes the bundle. `course grade --release OUT` compares its own checks with the
+bundle's.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _MAX_BYTES = 4 << 20
 
 
 class ReleaseError(CannotGrade):
-    """A bundle cannot be written or read. The message is one line: what is wrong, and what to do."""
+    """A bundle cannot be written or read. The message is one line with the problem and advice."""
 
 
 def write_bundle(
@@ -64,9 +65,9 @@ def write_bundle(
 
     Args:
         with_solutions: Include the solved notebooks.
-        with_mistakes: Include known mistakes, sealed, so that wrong answers get advice: those that together
-            do not contain a solution (`disclosure`).
-        with_own: Include the mistakes that the instructor has added, too.
+        with_mistakes: Include known mistakes, sealed, so that wrong answers get advice, but only mistakes
+            that together do not contain a solution (`disclosure`).
+        with_own: Also include the mistakes added by the instructor.
 
     The reference solutions that checks need for their expected values are always included, sealed.
 
@@ -105,7 +106,7 @@ def write_bundle(
 
 
 def describe_mistakes(workspace: Workspace) -> str:
-    """Return a sentence on how many known mistakes a bundle leaves out, and why."""
+    """Return a sentence on the number of known mistakes that a bundle leaves out, and the reason."""
     mistakes = choose_mistakes(workspace)
     total = mistakes.left_out + sum(map(len, mistakes.by_file.values()))
     return (
@@ -115,7 +116,7 @@ def describe_mistakes(workspace: Workspace) -> str:
 
 
 def _learner_readme(readme: str, with_solutions: bool) -> str:
-    """Return the README without cloning, tests and the part for instructors, which a bundle lacks."""
+    """Return the README without cloning, tests and the part for instructors, which a bundle does not need."""
     own = readme.partition("\n## For instructors")[0]
     lines = (line for line in own.splitlines() if not line.startswith(("git clone", "make test")))
     has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
@@ -144,12 +145,12 @@ def _bundle_path(path: Path) -> Path:
 
 
 def _bundle_content(path: Path, mistakes: BundledMistakes, with_own: bool = False) -> bytes:
-    """Return a file's content in a bundle. with_own: append the instructor's own mistakes."""
+    """Return a file's content in a bundle. with_own: append the instructor's mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
     found = list(mistakes.by_file[path])
     own = instructor_folder() / f"{path.stem}.py"
-    # each file is read separately, so that the content of one cannot change how the other is read
+    # read each file separately, so that one file's content cannot change the reading of the other
     if with_own and own.is_file():
         found += read_mistakes(own.read_text(encoding="utf-8"), str(own))
     return seal_mistakes(found)
@@ -172,7 +173,7 @@ def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
     here = {
         _bundle_path(p).relative_to(workspace.root).as_posix(): p for p in bundle_files(workspace)
     }
-    # A bundle without known mistakes was made so on purpose, which is not a difference.
+    # Leaving out known mistakes is intended, so it is not a difference.
     references = _sealed_references(workspace)
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     mistakes = choose_mistakes(workspace)

@@ -1,7 +1,7 @@
 """Turn the check's results for one answer into an `ExerciseRecord`.
 
-Learners read about the visible cases. Of hidden cases only outcome and credit are kept; the points come
-from them.
+Learners read about the visible cases. Points come from the hidden cases, of which only outcome and credit are
+kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.trace.events import Trace
 _MAX_TEXT_CHARS = 4_000
 # Limits for one flag: number of replaced functions, and characters of each name.
 _MAX_NAMES, _MAX_NAME_CHARS = 8, 200
-# Limits for a run that is drawn.
+# Limits for a drawn run.
 _MAX_EVENTS, _MAX_TRACE_BYTES = 400, 300_000
 REPLACED_FLAG = (
     "has replaced {names} in a rank, on which its own reports may depend: look at what for"
@@ -48,12 +48,12 @@ def record_of_results(
 ) -> ExerciseRecord:
     """Return the record of an answer's visible and hidden cases (None: not run).
 
-    pictures: which visible runs to draw: "all", "failed" or "none".
+    pictures: the visible runs to draw: "all", "failed" or "none".
     """
     results = [visible] if hidden is None else [visible, hidden]
     worst = next((each for each in results if not each.passed), results[-1])
     outcome, message = worst.outcome, visible.message
-    # an answer that fails a visible case never gets all points, even if it passes all hidden ones
+    # an answer that fails a visible case never gets all points, even if it passes all hidden cases
     points = round(min(each.points for each in results), 4) if hidden is not None else 0.0
     if any(each.unjudged or each.outcome is Outcome.FAULT for each in results):
         # `grader` checks whether the reference can be judged here; if it can, the answer is at fault
@@ -115,7 +115,7 @@ def _cut_row(row: Row) -> Row:
 def _message(case: CaseVerdict) -> str:
     """Return a case's message, in a form that is true in a report."""
     failure = None if case.run is None else case.run.failure
-    # what a learner can do about it in a notebook says nothing here
+    # advice for a notebook does not apply to a report
     is_lost = isinstance(failure, RankDied) and failure.server_exited
     return SANDBOX_ENDED if is_lost else case.message
 
@@ -128,7 +128,7 @@ def _hidden_record(number: int, case: CaseVerdict) -> CaseRecord:
 
 
 def _replacement_flags(result: CheckResult) -> list[str]:
-    """Return a flag that names the functions replaced by the answer in worlds that earned points."""
+    """Return a flag with the functions replaced by the answer in worlds that earned points."""
     runs = (case.world or case.run for case in result.cases if case.credit)
     names = sorted(
         {name[:_MAX_NAME_CHARS] for run in runs if run is not None for name in run.replaced}
@@ -138,7 +138,7 @@ def _replacement_flags(result: CheckResult) -> list[str]:
 
 @cache
 def import_early(pictures: bool) -> None:
-    """Import once, in the grader, what every judge needs to send cases and to draw."""
+    """Import, once in the grader, the modules that every judge needs for sending cases and drawing."""
     for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
         import_module(name)
     if pictures:
@@ -148,7 +148,7 @@ def import_early(pictures: bool) -> None:
 
 
 def _draw_run(run: Run | None) -> tuple[str, str]:
-    """Draw a run from its trace alone. Return a PNG in base64, and the trace as JSON.
+    """Draw a run from nothing but its trace. Return a PNG in base64, and the trace as JSON.
 
     Both are "" if the run has no events or too many, or cannot be drawn. The trace is "" if it is too long.
     """

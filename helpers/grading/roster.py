@@ -1,4 +1,4 @@
-"""Read the class from the learning platform's export, and match it with those who handed in.
+"""Read the class from the learning platform's export, and match it with the owners of submissions.
 
 `course grade --roster FILE` reads it. `reports.gradebooks` fills grades into its columns.
 
@@ -25,7 +25,7 @@ _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
 
 
 class RosterError(CannotGrade):
-    """A roster cannot be used. The message is one line: the file, what is wrong, what to do."""
+    """A roster cannot be used. The message is one line with the file, the problem and advice."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class RosterMatch:
     Args:
         rows: The learner of each row, None if nothing was handed in.
         names: The learner's name for each row, with or without a file.
-        without_entry: Learners that no row names.
-        ambiguous: Names that several rows share, so that none was matched.
+        without_entry: Learners without a row.
+        ambiguous: Names shared by several rows, none of which was matched.
     """
 
     roster: Roster
@@ -53,7 +53,7 @@ class RosterMatch:
         return tuple(name for learner, name in pairs if learner is None)
 
     def aliases(self) -> dict[str, str]:
-        """Return the learner's name by each text that only one row has, in a cell or in two neighbors."""
+        """Return the learner's name by each text that is unique to one row, in a cell or in two neighbors."""
         rows = _plain_rows(self.roster)
         count = Counter(text for row in rows for text in name_texts(row))
         return {
@@ -64,7 +64,7 @@ class RosterMatch:
         }
 
     def with_people(self, people: Collection[str]) -> RosterMatch:
-        """Return the match extended by learners who have points or a group, but no file."""
+        """Return the match extended by learners with points or a group, but without a file."""
         rows = tuple(
             name if learner is None and name in people else learner
             for learner, name in zip(self.rows, self.names, strict=True)
@@ -105,9 +105,8 @@ def read_roster(path: Path) -> Roster:
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if none is found.
 
-    First, rows match by the platform's number, unless they name a different person. The others match by the
-    column, or the pair of neighboring columns, in which most learners are found. learners: the source of
-    each name.
+    First, rows match by the platform's number, unless they name a different person. Other rows match by the
+    column, or pair of neighboring columns, with the most learners. learners: the source of each name.
     """
     by_number, number_column = _by_number(roster, learners)
     rest = [name for name in learners if name not in by_number.values()]
@@ -150,8 +149,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
         for at, row in enumerate(roster.rows):
             number = _LAST_NUMBER_PATTERN.search(row[place].strip())
             same = numbers.get(number[0], []) if number else []
-            # In a different assignment, or as a group's number, the same number belongs to a different
-            # person.
+            # In a different assignment, or as a group's number, the number may belong to somebody else.
             if len(same) == 1 and platform.is_row_of(learners[same[0]], at, roster, named):
                 found[at] = same[0]
                 used = roster.columns[place]
@@ -159,7 +157,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
 
 
 def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
-    """Return index, name and cells of the column, or pair of columns, that names most learners."""
+    """Return index, name and cells of the column, or pair of columns, with the most learners' names."""
     columns, rows = roster.columns, _plain_rows(roster)
     tries = [(at, columns[at], [row[at] for row in rows]) for at in range(len(columns))]
     for at in range(min(len(columns), MAX_NAME_COLUMNS) - 1):
@@ -176,7 +174,7 @@ def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, s
 
 
 def _plain_rows(roster: Roster) -> list[list[str]]:
-    """Return the rows with names in one form, without what their platform adds to them."""
+    """Return the rows with names in one form, without the platform's additions."""
     platform = platform_of(roster)
     return [
         [normalize_name(platform.plain(cell) if platform else cell) for cell in row]
@@ -185,7 +183,7 @@ def _plain_rows(roster: Roster) -> list[list[str]]:
 
 
 def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
-    """Yield the learner's name for each row. Learners without a file are named as in the roster."""
+    """Yield the learner's name for each row. Learners without a file have the roster's name."""
     place = next(
         (at for name in _FULL_NAMES if (at := roster.column_index(name)) is not None), None
     )
@@ -202,7 +200,7 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 
 
 def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: by the exact name, or by a looser comparison if that is unique.
+    """Return each cell's learner: by the exact name, or by a looser comparison with a unique result.
 
     In order, the comparisons ignore case; a number that may count attempts, so that "kay" matches `kay_2`;
     the order of the words, leading zeros, and characters that platforms remove from names.
@@ -210,7 +208,7 @@ def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | N
     exact = {normalize_name(learner): learner for learner in learners}
     count = Counter(cells)
     found = [exact.get(cell) if cell and count[cell] == 1 else None for cell in cells]
-    # a cell with a learner's exact name, even in several rows, is not a variant of a different name
+    # a cell with a learner's exact name, even in several rows, is not a variant of another name
     open_rows = {at for at, cell in enumerate(cells) if cell and cell not in exact}
     for compare_cell, compare_learner in _COMPARISONS:
         cell_keys = Counter(compare_cell(cell) for cell in cells)
@@ -236,4 +234,4 @@ _COMPARISONS: tuple[tuple[Callable[[str], Hashable], Callable[[str], Hashable]],
     (name_words, name_words),
     (compact_name, compact_name),
 )
-"""The keys of a cell and of a learner that are compared, one pair after the other."""
+"""Pairs of keys, of a cell and of a learner, which are compared one pair after the other."""

@@ -1,8 +1,8 @@
-"""Grade on a Dask cluster, for a class that takes one machine too long.
+"""Grade on a Dask cluster, for a class that would take too long on one machine.
 
     jobs --bytes of each file--> workers, each a whole course with its own sandbox --> records
 
-`course grade --scheduler ADDRESS` uses it in place of local processes. The same version of the course must
+`course grade --scheduler ADDRESS` uses it instead of local processes. The same version of the course must
 be installed on each worker machine. Otherwise the worker is reported, and its submissions get no verdict.
 """
 
@@ -33,7 +33,7 @@ from helpers.grading.sandbox.staged import StagedFiles
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
-# The folder that the workers of one machine share, with a batch's cache and its lock.
+# The folder shared by the workers of one machine, with a batch's cache and its lock.
 _FOLDER_PREFIX = "real-ranks-batch-"
 
 
@@ -96,7 +96,7 @@ def grade_on_worker(
 
 
 _thread_state = threading.local()
-"""What a worker's thread keeps between tasks: `asked`, and the `grader` and `stack` made for it."""
+"""State of a worker's thread between tasks: `asked`, and the `grader` and `stack` made for it."""
 
 
 def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:

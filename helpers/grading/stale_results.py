@@ -15,7 +15,7 @@ from helpers.grading.record import from_json
 
 
 def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
-    """Remove the records that are not `kept`. Return the names of their learners."""
+    """Remove the records that are not in `kept`. Return the names of their learners."""
     learners = set()
     for path in sorted(set(folder.glob("*.json")) - set(kept)):
         with suppress(OSError, ValueError):  # a damaged record does not name its learner

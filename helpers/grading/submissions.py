@@ -1,10 +1,10 @@
 """Find submissions: one file or folder for each learner, or a platform's export.
 
-    file --what it is (its contents)--> hand-in --whose it is (its place, then its name)--> Job
+    file --kind (from its contents)--> hand-in --owner (from its folder, then its name)--> Job
 
-Contents decide, names are hints. A file that is not a notebook but may be a learner's work becomes a job,
-too. It is reported as unreadable, with the reason, so that its learner does not vanish. `owners` knows
-whose names mean what, and `checks.check_notebook.find_answers` finds the exercises in a file.
+Contents decide, names are hints. A file that is not a notebook but may be a learner's work also becomes a
+job. It is reported as unreadable, with the reason, so that its learner does not disappear. `owners`
+interprets names, and `checks.check_notebook.find_answers` finds the exercises in a file.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from helpers.grading.owners import (
 )
 from helpers.grading.platforms.protocol import Entries
 
-# Maximum number of notebooks in one learner's folder: some copies of each of the course's.
+# Maximum number of notebooks in one learner's folder: some copies of each notebook of the course.
 MAX_FILES = 100
-# Maximum number of files and folders that are examined in it.
+# Maximum number of examined files and folders in one learner's folder.
 MAX_ENTRIES = 20_000
 _MAX_DEPTH = 4
-# If a learner has handed in no notebook, at most this many other files are listed.
+# Maximum number of other files that are listed if a learner has handed in no notebook.
 _MAX_OTHER_FILES = 5
 _HEAD_BYTES = 1 << 20
-# Files of systems and tools, which no learner hands in.
+# Files of systems and tools, which learners do not hand in.
 _IGNORED_NAMES_PATTERN = re.compile(
     r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
     r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
@@ -61,7 +61,7 @@ _DEFINED_PATTERN = re.compile(rb"\b(?:def|class) +(\w+)")
 
 
 class NoSubmissions(CannotGrade):
-    """The folder contains nothing to grade. The message is one line: what is wrong, and what to do."""
+    """The folder contains nothing to grade. The message is one line with the problem and advice."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Job:
     Args:
         path: The file.
         file: Its path below the class's folder.
-        file_count: How many files its learner has handed in, including this one.
+        file_count: The number of files handed in by its learner, including this file.
     """
 
     learner: str
@@ -82,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Submissions:
-    """What was found. sources: the source of each learner's name. notices: lines for the instructor."""
+    """The submissions. sources: the source of each learner's name. notices: lines for the instructor."""
 
     jobs: tuple[Job, ...]
     sources: dict[str, Source]
@@ -93,8 +93,8 @@ class Submissions:
 class _Found:
     """The files of one source.
 
-    others: files that are handed in only if there is no notebook. attempts: when each file was handed in, if
-    the platform's names say so.
+    others: files that count as handed in only if there is no notebook. attempts: the time of handing in each
+    file, if the platform's names contain it.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Found:
 
 
 def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> Submissions:
-    """Return what is to be graded, in order. instructor_files: the instructor's own files in the folder.
+    """Return the submissions to grade, in order. instructor_files: the instructor's files in the folder.
 
     Raises:
         NoSubmissions: There is nothing to grade.
@@ -138,11 +138,11 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
 
 
 def _learner_files(found: _Found) -> Sequence[Path]:
-    """Return a learner's notebooks. Without any, return the other files, or the empty folder."""
+    """Return a learner's notebooks or, if there are none, the other files or the empty folder."""
     if not found.files:
         return found.others if 0 < len(found.others) <= _MAX_OTHER_FILES else found.empty
     named = {name for path in found.files for name in find_notebook_names(path.name)}
-    # an export of a notebook that was also handed in adds nothing, unlike that of a different notebook
+    # an export adds nothing if its notebook was also handed in
     alone = (path for path in found.others if {*find_notebook_names(path.name)} - named)
     return [*found.files, *alone]
 
@@ -154,7 +154,7 @@ def _class_folders(folder: Path) -> list[Path]:
     """Return the class's folder, and the folders below it that contain several learners' files.
 
     These are unpacked exports, the folders that lead to them, and folders named like a notebook. A folder's
-    only subfolder is one as well if its own subfolders contain the same notebook.
+    only subfolder also counts if the folders in it contain the same notebook.
     """
     folders, files = _list_names(folder)
     if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
@@ -259,9 +259,9 @@ def _add_class_folder(
 
 
 def _newest_attempts(found: _Found, folder: Path, notices: list[str]) -> list[Path]:
-    """Return a learner's notebooks without those that a later attempt has replaced.
+    """Return a learner's notebooks, except notebooks replaced by a later attempt.
 
-    An attempt replaces earlier ones of the same notebook only, because it may hold a single file of many.
+    An attempt replaces only earlier attempts at the same notebook, because it may contain one file of many.
     """
     newest: dict[str, str] = {}
     by_file = {path: _notebook_in(path) or path.name for path in found.attempts}
@@ -285,7 +285,7 @@ def _is_handed_in(name: str) -> bool:
 
 
 def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> None:
-    """Search one learner's folder, within limits, so that a huge one does not delay the others."""
+    """Search one learner's folder, within limits, so that a huge folder does not delay the others."""
     name, before = printable(top.name), len(own.files)
     todo, looked = [(top, 1)], 0
     while todo:
@@ -333,9 +333,10 @@ def _may_be_notebook(path: Path) -> bool:
 
 
 def _notebook_in(path: Path) -> str:
-    """Return the notebook of which a file's text seems to define the most exercises, or "".
+    """Return the notebook with the most exercises that a file's text seems to define, or "".
 
-    The text is not parsed, because this only helps to read names. The cells decide what is graded.
+    The text is not parsed, because this only helps to read names. The cells decide which exercises are
+    graded.
     """
     known = headings()
     names = {

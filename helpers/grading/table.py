@@ -1,7 +1,7 @@
-"""Read a table of texts, as spreadsheets and learning platforms write it. Define a cell to be written.
+"""Read a table of texts written by a spreadsheet or a learning platform. Define an unchanged cell.
 
-In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line
-`sep=;`, and all leave empty columns at the end.
+In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line `sep=;`,
+and all may add empty columns at the end.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _DECIMAL_COMMA_PATTERN = re.compile(r"\s*-?\d+,\d+\s*")
 
 
 class TableError(Exception):
-    """A file cannot be read as a table. The message is one line: the file, what is wrong, what to do."""
+    """A file cannot be read as a table. The message is one line with the file, the problem and advice."""
 
 
 class UnchangedCell(str):
-    """A cell of a platform's own export that identifies a person, so it is written unchanged."""
+    """A cell of a platform's export that identifies a person, so it is written unchanged."""
 
 
 Cell = UnchangedCell | str | float | None
@@ -61,7 +61,7 @@ def read_table(path: Path, name: str) -> list[Row]:
     except csv.Error as error:
         raise TableError(f"{path}, line {start}: this is not CSV: {error}.") from None
     width = max((_width(row.cells) for row in rows), default=0)
-    # Remove only columns that are empty in every row: a cell too many in one row is an error to report.
+    # Remove only columns that are empty in every row, because an extra cell in one row is an error to report.
     return [Row(row.line, row.cells[:width]) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Show a teacher on a live board how far each learner is.
+"""Show a teacher each learner's progress on a live board.
 
     check -> outbox (a file next to the progress) -> sender --HTTP--> app -> store (SQLite) -> board -> page
 
@@ -13,9 +13,9 @@ Both:
 Board:
     commands        `course room`
     serve           a room from its start to its end
-    hub             a room as a service of JupyterHub
+    hub             a room run as a service of JupyterHub
     app             the web application
-    connections     connections that send nothing
+    connections     limits on silent connections
     store           the database
     board           the state of the board, as data
     play            a page about a known mistake

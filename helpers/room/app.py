@@ -1,10 +1,10 @@
 """Serve the board as a web application: learners post to `api/`, and the teacher's page gets events.
 
-    POST api/join    a code (or a user's token of JupyterHub) -> a token of one's own
-    POST api/events  what happened -> "stored", once it is on the disk
+    POST api/join    a code (or a user's token of JupyterHub) -> a new token for this learner
+    POST api/events  events -> "stored", once they are on the disk
     GET  board, projected, news, play/KEY    for the teacher, who has the key
     POST lower/ID, forget/ID, new-code       from the teacher's board
-    GET  /           for everybody: what is sent, and what is not
+    GET  /           for everybody: a page about the data that is sent
 
 Requests contain data of a few kinds, limited in size, which is shown only as text.
 """
@@ -58,18 +58,18 @@ from helpers.views.page_style import PAGE_STYLE
 
 MAX_LEARNERS = 2_000
 MAX_JOINS_PER_MINUTE = 200
-"""Joins in a minute from one address: a lecture hall behind one router may join at once, a flood may not."""
+"""Maximum joins per minute from one address: enough for a lecture hall behind one router, not for a flood."""
 MAX_PAGES = 40
 NEWS_INTERVAL_S = 1.0
 FILE_POLL_S = 1.0
-"""How often the board checks whether `course room forget` or `new-code` has changed its file."""
+"""Interval at which the board checks whether `course room forget` or `new-code` has changed its file."""
 KEEP_ALIVE_S = 15.0
 PLAY_TIMEOUT_S = 120.0
 BODY_TIMEOUT_S = 10.0
 _COOKIE = "real-ranks-room"
 _MAX_NAME_CHARS = 60
 _MAX_COMBINING_MARKS = 2
-# Letters and marks that are drawn as nothing: fillers, variation selectors, the empty Braille pattern.
+# Invisible letters and marks: fillers, variation selectors, the empty Braille pattern.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0xE0100, 0xE01F0)),
@@ -79,13 +79,13 @@ _BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-a
 _PAGE_POLICY = (
     _BASE_POLICY + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
 )
-# A player contains its own script. It runs in its own origin, so it cannot reach anything here.
+# A player contains a script. It runs in a separate origin, so it cannot reach the board.
 _PLAYER_POLICY = _BASE_POLICY + (
     "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
 
 FindLogin = Callable[[str], Awaitable[str]]
-"""Returns the login of a user's token, or "" if JupyterHub does not know it."""
+"""Function that returns the login of a token's user, or "" if JupyterHub does not know the token."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Room:
     """One room.
 
     Args:
-        key: Lets the teacher see the class.
+        key: The teacher's key for seeing the class.
         address: The board's address for learners.
         prefix: The beginning of all paths, "" or "/a/b".
-        find_login: Asks JupyterHub; None if learners join with the code.
-        login_routes: Further routes, by which JupyterHub lets the teacher in. They call `redirect_teacher`.
+        find_login: Function that asks JupyterHub; None if learners join with the code.
+        login_routes: Further routes for the teacher's login with JupyterHub. They call `redirect_teacher`.
     """
 
     store: Store
@@ -170,7 +170,7 @@ class _Service:
                 task.cancel()
 
     def _set_learners(self, learners: Sequence[Learner]) -> None:
-        """Accept posts of these learners only, and show only them."""
+        """Accept only posts of these learners, and show only these learners."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
             self.room.board.remove(id)
@@ -180,12 +180,12 @@ class _Service:
                 self.room.board.add_learner(learner)
 
     async def _watch_file(self) -> None:
-        """Apply changes that the teacher's commands have made to the file."""
+        """Apply changes made to the file by the teacher's commands."""
         store = self.room.store
         seen = store.version()
         while True:
             await asyncio.sleep(FILE_POLL_S)
-            with suppress(sqlite3.Error):  # the disk is full, which posts report
+            with suppress(sqlite3.Error):  # the disk is full, which is reported by posts
                 version = await store.run_in_disk_thread(store.version)
                 if version != seen:
                     self.code = await store.run_in_disk_thread(store.secret, CODE)
@@ -193,17 +193,17 @@ class _Service:
                     seen = version
 
     def is_known(self, request: Request) -> bool:
-        """Return whether a request is from the teacher or from a learner who has joined."""
+        """Return whether a request comes from the teacher or from a joined learner."""
         return self._is_teacher(request) or token_digest(_bearer_token(request)) in self.by_token
 
     # --- for learners ----------------------------------------------------------------------------
 
     async def show_about(self, request: Request) -> Response:
-        """Show learners what is sent, before they join."""
+        """Show learners, before they join, which data is sent."""
         return _render("about.html", what=WHAT_IS_SENT, address=self.room.address)
 
     async def join(self, request: Request) -> Response:
-        """Add a learner, or rename one who has joined."""
+        """Add a learner, or rename a joined learner."""
         message = await _read_body(request, JoinRequest, MAX_JOIN_BYTES)
         token, user = _bearer_token(request), ""
         known = self.by_token.get(token_digest(token)) if token else None
@@ -223,7 +223,7 @@ class _Service:
                 f"{MAX_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
             )
         else:
-            if not user:  # a user of JupyterHub stays one learner, however often they join
+            if not user:  # a user of JupyterHub remains one learner, however often they join
                 self._count_join(request)
             mine = secrets.token_hex(32)
             learner = await self.room.store.join(name, mine, user or None)
@@ -259,7 +259,7 @@ class _Service:
             new = await self.room.store.add(learner.id, message.events)
         except TooManyEvents:
             raise HTTPException(429, "You have sent more than the board keeps.") from None
-        except sqlite3.IntegrityError:  # removed while the post was being stored
+        except sqlite3.IntegrityError:  # the learner was removed while the post was being stored
             raise HTTPException(401, _UNKNOWN_LEARNER) from None
         for happened in new:
             self.room.board.apply_event(happened)
@@ -286,7 +286,7 @@ class _Service:
             )
 
     async def page(self, request: Request) -> Response:
-        """Show the board or, for "projected", the part that everybody may see."""
+        """Show the board or, for "projected", its public part."""
         self._require_teacher(request)
         projected = request.url.path.endswith("projected")
         return _render(
@@ -328,15 +328,15 @@ class _Service:
                 now = time.time()
                 found = board.projected_news(now) if projected else board.news(mine, now)
                 said = msgspec.json.encode(found)
-                # Send at least the minutes, even if nothing has happened: only a write detects that a page
-                # was closed.
+                # Send at least the minutes, even if nothing has happened, because only a write detects that a
+                # page was closed.
                 if said != told or now - told_at > KEEP_ALIVE_S:
                     yield b"data: " + said + b"\n\n"
                     told, told_at = said, now
                 await asyncio.sleep(NEWS_INTERVAL_S)
 
     async def show_play(self, request: Request) -> Response:
-        """Show a mistake that some learner makes. Its program runs here, once."""
+        """Show a mistake made by some learner. Its program runs once, on this machine."""
         self._require_teacher(request)
         mistake = self.room.board.shared_mistakes.get(request.path_params["key"])
         if mistake is None:
@@ -349,7 +349,7 @@ class _Service:
         )
 
     async def lower_hand(self, request: Request) -> Response:
-        """Take down a hand that the teacher has dealt with."""
+        """Lower a hand that the teacher has dealt with."""
         self._require_teacher_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
@@ -359,7 +359,7 @@ class _Service:
         return Response(status_code=204)
 
     async def forget(self, request: Request) -> Response:
-        """Remove a learner and everything that was stored about them."""
+        """Remove a learner and all data stored about them."""
         self._require_teacher_page(request)
         store, learner = self.room.store, request.path_params["learner"]
         if learner not in self.room.board.names:
@@ -376,7 +376,7 @@ class _Service:
 
     def _require_teacher_page(self, request: Request) -> None:
         self._require_teacher(request)
-        # Pages of other origins cannot send this header without a preflight request, which is not granted.
+        # Pages of other origins cannot send this header without a preflight request, which is refused.
         if request.headers.get("x-room") != "board":
             raise HTTPException(403, "Only the board's own page can ask for this.")
 
@@ -433,7 +433,7 @@ async def _report_disk_error(request: Request, error: Exception) -> Response:
 async def _read_body(request: Request, kind: type[Any], max_bytes: int) -> Any:
     """Read and decode a post of at most `max_bytes` bytes.
 
-    Raise HTTPException if it is larger, too slow, or of a different kind.
+    Raise HTTPException if it is too large, too slow, or of a different kind.
     """
     body = bytearray()
     try:
@@ -461,7 +461,7 @@ def _is_equal(one: str, other: str) -> bool:
 
 
 def _displayable_name(text: str) -> str:
-    """Return a name that can be shown: one line, nothing invisible, no piles of accents, not too long."""
+    """Return a displayable name: one line, no invisible characters, no piles of accents, not too long."""
     shown, marks = "", 0
     for c in unicodedata.normalize("NFC", text):
         category = unicodedata.category(c)
@@ -474,7 +474,7 @@ def _displayable_name(text: str) -> str:
 
 
 class _ConnectionGate:
-    """Notes which connections are known, and admits only them if there are too many."""
+    """Notes known connections, and admits only these if there are too many."""
 
     def __init__(self, service: _Service, app: ASGIApp) -> None:
         self.service = service
@@ -493,7 +493,7 @@ class _ConnectionGate:
 
 
 class _SecurityHeaders:
-    """Adds headers to every answer that keep browsers from guessing types, caching, and leaking addresses."""
+    """Adds headers to every answer that prevent guessing types, caching, and leaking addresses."""
 
     _ADDED_HEADERS = (
         (b"x-content-type-options", b"nosniff"),

@@ -1,8 +1,8 @@
-"""Keep what the board shows up to date, event by event: pure data, without network, disk or clock.
+"""Update the board's state, event by event: pure data, without network, disk or clock.
 
     events -> Board.apply_event -> cells, hands -> Board.news(subscriber) -> a message for a page
 
-A page gets everything once, and afterwards only the changes.
+A page receives the whole state once, and afterwards only changes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from helpers.room.store import Learner, StoredEvent
 
 STUCK_AFTER_MIN = 10.0
 AWAY_AFTER_MIN = 20.0
-"""If the last check is longer ago, a learner is away: neither stuck, nor making a mistake "now"."""
+"""Minutes since the last check after which a learner is away: neither stuck, nor making a mistake "now"."""
 MAX_HANDS = 40
-"""How many hands a page lists, those raised first. The others are only counted."""
+"""Maximum number of hands listed on a page, earliest first. Other hands are only counted."""
 _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 
@@ -33,10 +33,10 @@ class Cell:
     """One learner at one exercise. Times are in seconds since the epoch.
 
     Args:
-        outcome: Of the last check.
-        trying_since_s: Of the first check after the last long break.
-        last_check_s: Of the last check.
-        mistake: The key of its sentence, or "".
+        outcome: The outcome of the last check.
+        trying_since_s: The time of the first check after the last long break.
+        last_check_s: The time of the last check.
+        mistake: The key of the mistake's sentence, or "".
     """
 
     tries: int = 0
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class RaisedHand:
-    """A raised hand. exercise: "" if the learner has tried none."""
+    """A raised hand. exercise: "" if the learner has not tried any."""
 
     time_s: float
     exercise: str
@@ -58,7 +58,7 @@ class RaisedHand:
 
 @dataclass(frozen=True)
 class SharedMistake:
-    """A sentence that several known mistakes of an exercise may share. title: of the first of them."""
+    """A sentence that several known mistakes of an exercise may share. title: the first mistake's title."""
 
     key: str
     exercise: str
@@ -68,11 +68,11 @@ class SharedMistake:
 
 @dataclass
 class PendingNews:
-    """What has not been sent to one page yet.
+    """The changes not yet sent to one page.
 
     Args:
         removed: Learners whom the page still shows.
-        sent_hands: The hands whose code it has.
+        sent_hands: The hands whose code the page has.
     """
 
     learners: set[int] = field(default_factory=set)
@@ -82,11 +82,11 @@ class PendingNews:
 
 
 class Board:
-    """The present state of the class.
+    """The current state of the class.
 
     Args:
-        exercises: By name, in the course's order.
-        find_mistakes: Returns the known mistakes of an exercise in this copy of the course.
+        exercises: The exercises by name, in the course's order.
+        find_mistakes: Function that returns an exercise's known mistakes in this copy of the course.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Board:
         self.pages: list[PendingNews] = []
         self._find_mistakes = find_mistakes
         self._titles: dict[str, dict[str, str]] = {}
-        self._last_exercise: dict[int, str] = {}  # learner -> the exercise that was checked last
+        self._last_exercise: dict[int, str] = {}  # learner -> the last checked exercise
 
     def add_learner(self, learner: Learner) -> None:
-        """Add a learner, or rename one. A number is added to a name that exists already."""
+        """Add or rename a learner. A number is added to an existing name."""
         taken = {_lookalike_key(name) for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
         while _lookalike_key(name) in taken:
@@ -119,7 +119,7 @@ class Board:
             page.removed.discard(learner.id)
 
     def remove(self, learner: int) -> None:
-        """Remove everything about a learner."""
+        """Remove all data about a learner."""
         self.names.pop(learner, None)
         self.hands.pop(learner, None)
         self._last_exercise.pop(learner, None)
@@ -131,9 +131,9 @@ class Board:
             page.cells = {key for key in page.cells if key[0] != learner}
 
     def apply_event(self, happened: StoredEvent) -> None:
-        """Apply an event. Names that this copy of the course does not contain are ignored."""
+        """Apply an event, ignoring names missing from this copy of the course."""
         event, learner = happened.event, happened.learner
-        if learner not in self.names:  # removed while this was being stored
+        if learner not in self.names:  # the learner was removed while the event was being stored
             return
         exercise = event.exercise if event.exercise in self.exercises else ""
         if not isinstance(event, CheckEvent):
@@ -148,7 +148,7 @@ class Board:
         cell = self.cells.setdefault((learner, exercise), Cell())
         if (
             _minutes(happened.time_s, cell.last_check_s) > AWAY_AFTER_MIN
-        ):  # after a break a learner is not stuck yet
+        ):  # directly after a break a learner is not stuck
             cell.trying_since_s = happened.time_s
         cell.tries += 1
         cell.last_check_s = happened.time_s
@@ -175,18 +175,18 @@ class Board:
     # --- for a page ----------------------------------------------------------------------------------
 
     def open_page(self) -> PendingNews:
-        """Start to collect news for a new page, which has seen nothing yet."""
+        """Start collecting news for a new page, which has seen nothing yet."""
         news = PendingNews(set(self.names), set(self.cells))
         self.pages.append(news)
         return news
 
     def news(self, page: PendingNews, now: float) -> dict[str, Any]:
-        """Return what a teacher's page has not seen, and all short lists, as JSON types."""
+        """Return the news for a teacher's page, and all short lists, as JSON types."""
         learners, page.learners = page.learners, set()
         cells, page.cells = page.cells, set()
         removed, page.removed = page.removed, set()
         hands = dict(sorted(self.hands.items(), key=lambda item: item[1].time_s)[:MAX_HANDS])
-        # Code may be long, and a page gets a message for each change in the class.
+        # Code may be long, and a page receives a message for each change in the class.
         codes = {id: hand.code for id, hand in hands.items() if page.sent_hands.get(id) is not hand}
         page.sent_hands = hands
         return {
@@ -205,7 +205,7 @@ class Board:
         }
 
     def projected_news(self, now: float) -> dict[str, Any]:
-        """Return what is projected: only counts, nothing about single learners."""
+        """Return the data for projection: only counts, nothing about single learners."""
         tried: dict[str, list[int]] = {}
         for (_, exercise), cell in self.cells.items():
             counts = tried.setdefault(exercise, [0, 0])
@@ -224,17 +224,17 @@ class Board:
         return cell.tries, cell.passed, cell.outcome
 
     def _working_learners(self, now: float) -> Iterable[tuple[int, str, Cell]]:
-        """Yield the learners who are working, each with the exercise that was checked last."""
+        """Yield the working learners, each with the last checked exercise."""
         for learner, exercise in self._last_exercise.items():
             cell = self.cells[learner, exercise]
             if _minutes(now, cell.last_check_s) <= AWAY_AFTER_MIN:
                 yield learner, exercise, cell
 
     def _stuck_learners(self, now: float) -> list[tuple[int, str, int]]:
-        """Return (learner, exercise, minutes since the first try), the longest first.
+        """Return (learner, exercise, minutes since the first try), longest first.
 
-        A learner is stuck after trying for that long. One wrong check followed by reading or a break is not
-        enough.
+        A learner is stuck after trying for that time. A single wrong check followed by reading or a break is
+        not enough.
         """
         found = [
             (learner, exercise, _minutes(now, cell.trying_since_s))
@@ -245,7 +245,7 @@ class Board:
         return sorted(found, key=lambda each: -each[2])
 
     def _current_mistakes(self, now: float) -> list[dict[str, Any]]:
-        """Return the mistakes that learners make now, the most frequent first."""
+        """Return the learners' current mistakes, most frequent first."""
         counts: dict[str, int] = {}
         for _, _, cell in self._working_learners(now):
             if cell.mistake and not cell.passed:
@@ -261,7 +261,7 @@ class Board:
         ]
 
     def _busiest_notebook(self, now: float) -> str:
-        """Return the notebook on which most learners work now, or worked last."""
+        """Return the notebook on which most learners are working now, or worked last."""
         at = [exercise for _, exercise, _ in self._working_learners(now)] or list(
             self._last_exercise.values()
         )

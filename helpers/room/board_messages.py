@@ -1,7 +1,7 @@
 """Define the messages between learners and board: JSON of a few kinds, with limited sizes.
 
-msgspec checks them. The only free texts from a learner are the name, given once, and the code that a raised
-hand sends. Exercises and mistakes are names that the board looks up in its own copy of the course.
+msgspec checks them. The only free texts from a learner are the name, sent once, and the code sent with a
+raised hand. Exercises and mistakes are names that the board looks up in its copy of the course.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from msgspec import Meta, Struct
 
 MAX_EVENTS_PER_POST = 50
 MAX_ANSWER_CHARS = 20_000
-"""Maximum characters of an answer that a raised hand sends. Longer ones are cut off."""
+"""Maximum characters of an answer sent with a raised hand. Longer answers are cut off."""
 MAX_BYTES = 256 << 10
-"""Maximum bytes of a post. It sends at most one answer's code, in JSON with up to 6 bytes a character."""
+"""Maximum bytes of a post: at most one answer's code, in JSON with up to 6 bytes a character."""
 
 MAX_JOIN_BYTES = 4 << 10
-"""Maximum size of a post that joins. It needs no token, so it is kept short."""
+"""Maximum size of a request to join, which is kept short because it needs no token."""
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 Name = Annotated[str, Meta(max_length=100)]
@@ -29,7 +29,7 @@ class CheckEvent(Struct, tag="checked", forbid_unknown_fields=True):
 
     Args:
         mistake: The title of the known mistake that explains it, or "".
-        minutes: How many minutes ago the check ended.
+        minutes: Minutes since the end of the check.
     """
 
     id: Id
@@ -40,7 +40,7 @@ class CheckEvent(Struct, tag="checked", forbid_unknown_fields=True):
 
 
 class HandEvent(Struct, tag="hand", forbid_unknown_fields=True):
-    """A hand that is raised or lowered. code: the answer, only if its author has passed it to `help_me`."""
+    """A raised or lowered hand. code: the answer, only if its author has passed it to `help_me`."""
 
     id: Id
     up: bool
@@ -53,7 +53,7 @@ Event = CheckEvent | HandEvent
 
 
 class EventBatch(Struct, forbid_unknown_fields=True):
-    """Events of one learner, the oldest first."""
+    """Events of one learner, oldest first."""
 
     events: Annotated[list[Event], Meta(max_length=MAX_EVENTS_PER_POST)]
 
@@ -66,13 +66,13 @@ class JoinRequest(Struct, forbid_unknown_fields=True):
 
 
 class JoinReply(Struct):
-    """The answer to a learner who has joined. token: identifies the learner in all later posts."""
+    """The reply to a joined learner. token: identifies the learner in all later posts."""
 
     token: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     name: str
 
 
 class StoredReply(Struct):
-    """The answer to a post: all of its events are on the board's disk."""
+    """The reply to a post: all of its events are on the board's disk."""
 
     stored: Literal[True] = True

@@ -1,6 +1,6 @@
-"""Close connections that keep the board waiting for a request.
+"""Close connections that are open without sending a request.
 
-uvicorn's own limit counts all connections alike. So a stranger who opens thousands and sends nothing would
+uvicorn's limit counts all connections alike. So a stranger who opens thousands without sending anything would
 shut the class out. Here a connection is *waiting* until the board has received a complete request:
 
     open -> waiting, at most WAIT_S -> request -> answer -> waiting again, or closed
@@ -17,10 +17,10 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 8_000
-"""With this many open connections, only the teacher and learners who have joined get an answer."""
+"""Number of open connections from which only the teacher and joined learners get an answer."""
 MAX_WAIT_S = 10.0
 MAX_WAITING = 40
-"""For each address: how many connections without a token may wait for more than a second."""
+"""Maximum number, for each address, of connections without a token that wait for more than a second."""
 _SWEEP_S = 1.0
 
 
@@ -38,11 +38,11 @@ class Connections:
         return len(self._open) >= MAX_CONNECTIONS
 
     def mark_known(self, client: tuple[str, int]) -> None:
-        """Note that this host and port belong to the teacher, or to a learner who has joined."""
+        """Note that this host and port belong to the teacher or to a joined learner."""
         self._known.add(client)
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """Return uvicorn's protocol, extended to count its connections here."""
+        """Return uvicorn's protocol, extended to count its connections in this object."""
         connections = self
 
         class CountedProtocol(H11Protocol):
@@ -60,7 +60,7 @@ class Connections:
         return CountedProtocol
 
     async def sweep(self) -> None:
-        """Close connections that have been waiting for too long. Runs until cancelled."""
+        """Close connections that have been waiting for too long, until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
             self._close_waiting(time.monotonic())
@@ -73,7 +73,7 @@ class Connections:
                 self._waiting.pop(each, None)  # the board is working on a request
                 continue
             before, since = self._waiting.get(each, (cycle, now))
-            since = since if before is cycle else now  # otherwise there was a request in between
+            since = since if before is cycle else now  # otherwise a request came in between
             self._waiting[each] = cycle, since
             if now - since > MAX_WAIT_S:
                 each.transport.abort()

@@ -1,6 +1,6 @@
-"""Run the board as a service of JupyterHub, whose users have joined and whose administrators teach.
+"""Run the board as a service of JupyterHub. Its users are the learners, and its administrators the teachers.
 
-learner's kernel --its own token--> board --> hub: whose is it?
+learner's kernel --its token--> board --> hub: whose is it?
 teacher's browser --> login --> hub: who are you? --> callback --> board
 """
 
@@ -18,28 +18,28 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 MAX_PENDING_LOOKUPS = 200
-"""How many requests may wait for the hub's answer at the same time."""
+"""Maximum number of requests waiting for the hub's answer at the same time."""
 TOKEN_VARIABLE = "REAL_RANKS_ROOM_TOKEN"
-"""The variable with which a user's server gets a token for the board."""
+"""The variable that contains a token for the board in a user's server."""
 _TOKEN_NOTE = "Real Ranks: says to the board who this is"
 _TEACHERS_VARIABLE = "REAL_RANKS_TEACHERS"
 
 
 class Hub:
-    """Requests to the hub. Configured by the variables that the hub sets for its services."""
+    """Requests to the hub, configured by the variables that the hub sets for its services."""
 
     def __init__(self) -> None:
         # imported here because most boards have no hub
         from jupyterhub.services.auth import HubOAuth
 
         self._auth: Any = HubOAuth(cache_max_age=60)
-        # Tokens can be made up, and each causes a request to the hub. A slow hub blocks only these threads.
+        # Tokens can be invented, and each causes a request to the hub. A slow hub blocks only these threads.
         self._lookup_threads = ThreadPoolExecutor(4, "room-hub")
         self._pending_lookups = 0
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
 
     async def find_login(self, token: str) -> str:
-        """Return the login of the user who has this token, or "".
+        """Return the login of the token's user, or "".
 
         Raise HTTPException if too many requests wait for the hub.
         """
@@ -55,7 +55,7 @@ class Hub:
         return str(user["name"]) if user and user.get("kind") == "user" else ""
 
     def login_routes(self, redirect_teacher: Callable[[], Response]) -> tuple[Route, ...]:
-        """Return the routes by which a teacher logs in: to the hub and back."""
+        """Return the routes for a teacher's login: to the hub and back."""
 
         async def start_login(request: Request) -> Response:
             state = self._auth.generate_state(next_url=f"{self.prefix}/board")
@@ -88,7 +88,8 @@ def give_token(spawner: Any) -> None:
     """Put a token that only identifies the user into a server's environment.
 
     Use it as `c.Spawner.pre_spawn_hook`. The server's own token would also identify the user, but it allows
-    running code as that user, so it must not be sent to whatever listens at the board's address.
+    running code as that user, so it must not be sent to an unknown program that might listen at the board's
+    address.
     """
     user = spawner.user
     for token in list(user.api_tokens):

@@ -33,11 +33,11 @@ def join(url: str, code: str = "", name: str = "") -> LearnerMessage:
         outbox.leave_room()
         return LearnerMessage("You have left the room. Nothing more is sent.")
     before = outbox.joined_room()
-    # The token of the same room, so that a learner who joins twice is still one learner.
+    # Send the same room's token, so that a learner who joins twice is still one learner.
     token = before.token if before is not None and before.url == url else ""
     message = JoinRequest(name or _login_name(), code)
     room = outbox.store_room(url, outbox.post(url, "api/join", message, token, JoinReply))
-    outbox.send_soon()  # what was stored while the board was unreachable
+    outbox.send_soon()  # send events stored while the board was unreachable
     return LearnerMessage(f"You have joined as {room.name}. {WHAT_IS_SENT}")
 
 

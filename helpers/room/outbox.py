@@ -2,9 +2,9 @@
 
     check -> send_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
-A check only appends a line to the file. If the board is unreachable, nothing waits and nothing fails: the
-lines stay and are sent later, by this kernel or a later one. Each line has an id, so that the board stores
-it once even if it is sent several times.
+A check only appends a line to the file. If the board is unreachable, the check neither waits nor fails: the
+lines are kept and are sent later, by this kernel or a later one. Each line has an id, so that the board
+stores it only once, even if it is sent several times.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from helpers.room.board_messages import (
 
 TIMEOUT_S = 5.0
 RETRY_INTERVAL_S = 10.0
-"""How long the sender waits before it tries again, unless there is something new to send."""
+"""Time until the sender tries again, unless there is a new event."""
 _MAX_REPLY = 64 << 10
 _WAKE_SENDER = threading.Event()
 
 
 class JoinedRoom(msgspec.Struct):
-    """The room that a learner has joined, as stored in a file that only the learner can read."""
+    """The room joined by a learner, stored in a file that is readable only by the learner."""
 
     url: str
     token: str
@@ -59,14 +59,14 @@ class OutboxLine(msgspec.Struct):
 
 
 class RoomError(Exception):
-    """The board cannot be reached, or has refused. The message is one line: why, and what to do.
+    """The board cannot be reached, or has refused. The message is one line with the reason and advice.
 
     status: HTTP status of the board's answer, 0 if there was none.
     """
 
     status = 0
 
-    # IPython shows this instead of a traceback through the course's own files.
+    # IPython shows this instead of a traceback through the course's files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
@@ -116,7 +116,7 @@ def _send_all() -> None:
 
 
 def unsent_lines() -> list[OutboxLine]:
-    """Return the lines that have not been sent, the oldest first. Unreadable lines are left out."""
+    """Return the unsent lines, oldest first. Unreadable lines are left out."""
     path = _outbox_file()
     with suppress(OSError), locked(path):
         return _read_lines(path)
@@ -127,7 +127,7 @@ def _read_lines(path: Path) -> list[OutboxLine]:
     found = []
     with suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():
-            with suppress(msgspec.MsgspecError, RecursionError):  # cut off, or edited
+            with suppress(msgspec.MsgspecError, RecursionError):  # the line was cut off or edited
                 found.append(msgspec.json.decode(line, type=OutboxLine))
     return found
 
@@ -135,7 +135,7 @@ def _read_lines(path: Path) -> list[OutboxLine]:
 def send_batch() -> None:
     """Send the oldest lines, and remove them from the file once the board has stored them.
 
-    Raise RoomError or OSError if that failed; then they stay.
+    Raise RoomError or OSError, and keep the lines, if sending fails.
     """
     lines = unsent_lines()[:MAX_EVENTS_PER_POST]
     if not lines:
@@ -151,7 +151,7 @@ def send_batch() -> None:
     except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
             join_as_user(refused_token=room.token)  # the room has a new file
-        if error.status not in (400, 413):  # the board would refuse these every time
+        if error.status not in (400, 413):  # the board would refuse these lines every time
             raise
     sent = {line.event.id for line in lines}
     path = _outbox_file()
@@ -172,7 +172,7 @@ def has_joined() -> bool:
 
 
 def joined_room() -> JoinedRoom | None:
-    """Return the room that this learner has joined, or None if REAL_RANKS_ROOM names a different one."""
+    """Return the room joined by this learner, or None if REAL_RANKS_ROOM names a different room."""
     with suppress(OSError, msgspec.MsgspecError):
         room = msgspec.json.decode(_room_file().read_bytes()[:10_000], type=JoinedRoom)
         return room if room.url == (os.environ.get("REAL_RANKS_ROOM") or room.url) else None
@@ -180,7 +180,7 @@ def joined_room() -> JoinedRoom | None:
 
 
 def join_as_user(refused_token: str = "") -> JoinedRoom:
-    """Join the room that REAL_RANKS_ROOM names, as the user that JupyterHub knows.
+    """Join the room named by REAL_RANKS_ROOM, as the user known to JupyterHub.
 
     refused_token: a token that the board no longer accepts. Raise RoomError or OSError.
     """
@@ -189,7 +189,7 @@ def join_as_user(refused_token: str = "") -> JoinedRoom:
         raise RoomError(
             "The file of the room that was joined cannot be read: join(url, code) again."
         )
-    if not token:  # never send the server's own token, which could be used to run code as this user
+    if not token:  # never send the server's token, which could be used to run code as this user
         raise RoomError(
             "This hub gives its users no token for the room. docs/room.md says how it can."
         )
@@ -202,14 +202,14 @@ def join_as_user(refused_token: str = "") -> JoinedRoom:
 
 
 def store_room(url: str, joined: JoinReply) -> JoinedRoom:
-    """Store the room that was joined, readable only by this learner."""
+    """Store the joined room, readable only by this learner."""
     room = JoinedRoom(url, joined.token, joined.name)
     _replace_file(_room_file(), msgspec.json.encode(room))
     return room
 
 
 def leave_room() -> None:
-    """Forget the room and everything that has not been sent to it."""
+    """Forget the room and all events not yet sent to it."""
     for path in (_room_file(), _outbox_file()):
         path.unlink(missing_ok=True)
 
@@ -224,7 +224,7 @@ def _as_line(line: OutboxLine) -> bytes:
 
 def _replace_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A new file replaces the old one: other users can read neither, and a crash leaves one of the two
+    # A new file replaces the old one, so other users can read neither, and a crash leaves one of the two
     # intact.
     partial = path.with_name(f"{path.name}.{new_id()}")
     with _open_private(partial, "xb") as file:
@@ -257,7 +257,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def post(
     url: str, path: str, message: msgspec.Struct, token: str = "", reply_type: Any = Any
 ) -> Any:
-    """Post a message to the board and return its answer. Raise RoomError, at the latest after a timeout."""
+    """Post a message to the board and return its answer. Raise RoomError after a timeout at the latest."""
     try:
         request = urllib.request.Request(
             f"{url.rstrip('/')}/{path}",

@@ -1,4 +1,4 @@
-"""Render pages from the templates in `page/`, with everything that they print escaped."""
+"""Render pages from the templates in `page/`, with all printed values escaped."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
     python -m helpers.room.play EXERCISE TITLE FILE
 
-It runs in a separate process, because the board needs neither torch nor ranks, and keeps serving meanwhile.
+It runs in a separate process, because the board needs neither torch nor ranks, and must continue serving
+meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def render_mistake_page(name: str, title: str) -> str:
         live = timeline(run).live if run is not None and len(run.trace) else None
         return render_page("play.html", verdict=verdict_html(result), player=live() if live else "")
     finally:
-        disconnect()  # otherwise the rank server would stay until this process ends
+        disconnect()  # otherwise the rank server would run until this process exits
 
 
 def _cell_name(cell: int) -> str:

@@ -25,7 +25,7 @@ from helpers.room.store import CODE, KEY, NotARoom, Store
 
 
 class CannotServe(Exception):
-    """The room cannot be opened. The message is one line: the reason, and what to do."""
+    """The room cannot be opened. The message is one line with the reason and advice."""
 
 
 def serve(
@@ -45,8 +45,8 @@ def serve(
         port: 0 for any free port.
         address: The board's address for learners, if it is not `host`.
         stuck_after: Minutes of trying after which a learner is stuck.
-        hub: JupyterHub has started this as a service, and defines where to listen and who the users are.
-        user: Change from root to this user once the port is open. So ports below 1024 can be used, which
+        hub: Whether JupyterHub has started this as a service, and defines the address and the users.
+        user: Change from root to this user once the port is open. Then ports below 1024 can be used, which
             only root can open.
 
     Raises:
@@ -158,9 +158,9 @@ def _change_user(user: str) -> None:
 
 def run_server(room: Room, listening: socket.socket) -> None:
     """Serve a room on a listening socket."""
-    # Each connection is a file, and many systems allow 1,024 of them unless the process asks for more.
+    # Each connection is a file, and many systems allow only 1,024 files unless the process asks for more.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # plus those of the teacher, and connections that arrive before they are closed
+    # plus the teacher's connections, and connections accepted before others have closed
     enough = MAX_CONNECTIONS + 1000
     if 0 <= soft < enough:
         more = min(enough, hard) if hard >= 0 else enough
@@ -201,7 +201,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _host_for_learners(host: str) -> str:
-    """Return the host name in learners' addresses: this machine's own address if it listens on all."""
+    """Return the host name in learners' addresses: this machine's address if it listens on all addresses."""
     if host in {"0.0.0.0", "::"}:
         known = (address for each in psutil.net_if_addrs().values() for address in each)
         own = (each.address for each in known if each.family == socket.AF_INET)

@@ -1,8 +1,9 @@
 """Store the board's data in an SQLite database in WAL mode. Acknowledged events are on the disk.
 
-Every post of a class waits for the disk, which takes milliseconds to sync. So posts are stored in groups:
+Every post of a class waits for the disk, which takes milliseconds to sync. Therefore posts are stored in
+groups:
 
-    posts -> queue -> one writer: all that wait, in one transaction -> sync -> answers
+    posts -> queue -> one writer: all waiting posts in one transaction -> sync -> answers
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 MAX_GROUP = 500
 MAX_EVENTS = 50_000
-"""Maximum for one learner, a hundred times what the whole course needs. Further events are refused."""
+"""Maximum for one learner, a hundred times the whole course's number. Further events are refused."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS learners (
@@ -43,7 +44,7 @@ CREATE INDEX IF NOT EXISTS events_with_code ON events (learner) WHERE code <> ''
 """
 CODE, KEY = "code", "key"
 _LENGTHS = {CODE: 8, KEY: 32}
-# without letters that are easily confused, and without vowels, so that no words occur
+# without easily confused letters, and without vowels, so that codes never contain words
 _ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"
 
 
@@ -52,12 +53,12 @@ class TooManyEvents(Exception):
 
 
 class NotARoom(Exception):
-    """The file cannot be opened as a room's database. The message is one line: why, and what to do."""
+    """The file cannot be opened as a room's database. The message is one line with the reason and advice."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner who has joined. token: the SHA-256 of the secret that only the learner's machine has."""
+    """A joined learner. token: the SHA-256 of the secret stored only on the learner's machine."""
 
     id: int
     name: str
@@ -66,7 +67,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """An event that is on the disk. time_s: seconds since the epoch, by the board's clock."""
+    """A stored event. time_s: seconds since the epoch, by the board's clock."""
 
     learner: int
     time_s: float
@@ -74,14 +75,14 @@ class StoredEvent:
 
 
 def token_digest(token: str) -> bytes:
-    """Return the hash of a token. Tokens are long and random, so a plain hash is enough."""
+    """Return the hash of a token. A plain hash is enough, because tokens are long and random."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
 class Store:
     """The open database.
 
-    Use plain methods before the board serves and in commands, coroutines in the board.
+    Use its plain methods in commands and before the board serves, and its coroutines in the serving board.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,8 +93,8 @@ class Store:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             try:
-                # With WAL and FULL, a commit returns once it is on the disk, so being killed at any time
-                # loses nothing that was acknowledged.
+                # With WAL and FULL, a commit returns once it is on the disk, so a kill at any time loses no
+                # acknowledged event.
                 self._db.executescript(
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
                     + _SCHEMA
@@ -112,13 +113,13 @@ class Store:
             ) from error
         self._queue: asyncio.Queue[_PendingPost] = asyncio.Queue()
         self._busy = asyncio.Lock()
-        # A separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not keep
-        # posts from the disk.
+        # A separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not delay
+        # the storing of posts.
         self._disk = ThreadPoolExecutor(1, "room-disk")
         self._lock: IO[bytes] | None = None
 
     def lock(self) -> None:
-        """Prevent other boards from serving this file until `close`. Raise NotARoom if one does."""
+        """Prevent other boards from serving this file until `close`. Raise NotARoom if one already does."""
         lock = self._path.with_name(f"{self._path.name}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,13 +136,13 @@ class Store:
             self._lock = lock
 
     def secret(self, name: str) -> str:
-        """Return a secret of the room, CODE or KEY. It is created once and then kept."""
+        """Return a secret of the room, CODE or KEY, which is created once and then kept."""
         self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _random_text(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
 
     def replace_code(self) -> str:
-        """Replace the code. Learners who have joined stay."""
+        """Replace the code, keeping the joined learners."""
         self._db.execute(
             "INSERT OR REPLACE INTO settings VALUES (?, ?)", (CODE, _random_text(CODE))
         )
@@ -156,7 +157,7 @@ class Store:
         self._counts.pop(learner, None)
 
     def silent_learners(self) -> list[int]:
-        """Return the learners who have no events."""
+        """Return the learners without events."""
         rows = self._db.execute(
             "SELECT id FROM learners WHERE id NOT IN (SELECT learner FROM events)"
         )
@@ -172,12 +173,12 @@ class Store:
             return await asyncio.get_running_loop().run_in_executor(self._disk, method, *args)
 
     def learners(self) -> list[Learner]:
-        """Return all learners in the order in which they joined."""
+        """Return all learners in the order of joining."""
         rows = self._db.execute("SELECT id, name, token FROM learners ORDER BY id")
         return [Learner(*row) for row in rows]
 
     def stored_events(self) -> list[StoredEvent]:
-        """Return all events in the order in which they were stored."""
+        """Return all events in the order of storing."""
         rows = self._db.execute(
             "SELECT learner, at, id, kind, exercise, outcome, mistake, code FROM events ORDER BY number"
         )
@@ -256,7 +257,7 @@ class Store:
         if not done.rowcount:
             return None
         if isinstance(event, HandEvent):
-            # The code of earlier hands is never shown again, and a learner may raise thousands.
+            # The code of earlier hands is never shown again, and a learner may raise thousands of hands.
             self._db.execute(
                 "UPDATE events SET code = '' WHERE learner = ? AND code <> '' AND id <> ?",
                 (each.learner, event.id),

@@ -3,7 +3,7 @@
 solved notebooks -> lesson -> slides, program, teacher_pages
 
 Modules:
-    commands         the commands of `course` that prepare a class
+    commands         the commands of `course` for preparing a class
     lesson           a notebook in parts
     slides           slides in one file
     reveal           the files of reveal.js

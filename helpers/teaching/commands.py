@@ -1,4 +1,4 @@
-"""The commands of `course` that prepare a class."""
+"""The commands of `course` for preparing a class."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def teach(out: Path) -> None:
 
 @contextmanager
 def _extra_slides() -> Iterator[None]:
-    """Report a missing package that only slides and teachers' pages need."""
+    """Report a missing package needed only for slides and teachers' pages."""
     try:
         yield
     except ModuleNotFoundError as error:

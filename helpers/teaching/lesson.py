@@ -27,7 +27,7 @@ HOMEWORK_PARTS = ("Next", "Further reading", "Questions people ask")
 
 _HEADING_PATTERN = re.compile(r"^#{1,3} +(.+)$")
 _FOLD_TAG_PATTERN = re.compile(r"</?details>")
-"""HTML that folds a recurring part of a notebook on the screen."""
+"""HTML tags that fold a recurring part of a notebook on the screen."""
 _EXERCISE_PATTERN = re.compile(r"Exercise (\d+\.\d+): ")
 _QUIZ_PATTERN = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def quiz(self) -> str:
-        """The id of the quiz that the cell asks, or ""."""
+        """The id of the cell's quiz, or ""."""
         match = _QUIZ_PATTERN.search(self.source) if self.is_code else None
         return match[1] if match else ""
 
@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether the cell uses the learner's own answer."""
+        """Whether the cell uses the learner's answer."""
         return self.is_code and self.source.startswith("%%after ")
 
     @property
@@ -64,7 +64,7 @@ class Cell:
         return bool(body) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
 
 
-# Compared by identity, because making a program looks up parts again and again.
+# Compared by identity, because making a program looks up parts very often.
 @dataclass(frozen=True, eq=False)
 class Part:
     """The cells under one heading. exercise: None if it is not an exercise."""
@@ -96,7 +96,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """One notebook. title: includes its number, for example "02 · Blocking send and receive"."""
+    """One notebook. title: the title with the number, for example "02 · Blocking send and receive"."""
 
     notebook: str
     title: str
@@ -108,7 +108,7 @@ class Lesson:
 
     @property
     def explained_parts(self) -> tuple[Part, ...]:
-        """The parts that are taught: all except exercises and what is read at home."""
+        """The taught parts: all except exercises and homework."""
         return tuple(part for part in self.parts if part.exercise is None and part.is_taught)
 
     @property
@@ -150,7 +150,7 @@ def read_lesson(name: str, notebook: Notebook) -> Lesson:
 
 
 def _split_at_headings(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
-    """Split the cells at headings. Yield (heading above the piece or "", piece)."""
+    """Split the cells at headings, yielding (heading above the piece or "", piece)."""
     for cell in notebook["cells"]:
         source = source_of(cell)
         if cell["cell_type"] == "code":

@@ -3,7 +3,7 @@
     path + lessons -> steps -> sessions -> text
 
 `course sessions --path ddp` prints it. All parts of the path are taught in its order; a session may end
-between any two. Minutes of exercises are in their headings, all others are estimated.
+between any two parts. Minutes of exercises are in their headings, and other minutes are estimated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from helpers.course.paths import LearningPath
 from helpers.teaching.lesson import Lesson, Part
 
 BREAK_MINUTES = 10
-"""Minutes of a break."""
+"""Length of a break in minutes."""
 WORK_BEFORE_BREAK_MINUTES = 60
-"""Minutes of work after which a break begins as soon as a step ends."""
+"""Minutes of work after which a break begins at the end of the current step."""
 NO_NEW_NOTEBOOK_MINUTES = 10
-"""Minutes at the end of a session in which no new notebook is started."""
+"""Minutes at the end of a session during which no new notebook is started."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ Session = tuple[ProgramLine, ...]
 def divide_path(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> tuple[Session, ...]:
     """Divide a path into sessions of at most `minutes` minutes, including breaks.
 
-    Raise ValueError if a part of it is longer than a session.
+    Raise ValueError if a part of the path is longer than a session.
     """
     sessions: list[list[ProgramLine]] = [[]]
     since = 0
@@ -88,7 +88,7 @@ def steps_of_path(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
 
 
 def format_program(path: LearningPath, sessions: Sequence[Session]) -> str:
-    """Return a program as text. The clock of each session starts at 0:00."""
+    """Return a program as text, with each session's clock starting at 0:00."""
     lines = [path.title, path.goal, ""]
     for number, session in enumerate(sessions, 1):
         if len(sessions) > 1:
@@ -102,7 +102,7 @@ def format_program(path: LearningPath, sessions: Sequence[Session]) -> str:
 
 
 def _describe_line(line: ProgramLine) -> str:
-    """Return a description of a line. It is the same for consecutive explanations of one notebook."""
+    """Return a description of a line, which is the same for consecutive explanations of one notebook."""
     if line.step is None:
         return "Break"
     heading = line.step.part.exercise

@@ -1,4 +1,4 @@
-"""Convert a notebook's prose to HTML that needs nothing from the network.
+"""Convert a notebook's prose to self-contained HTML.
 
 Formulas become MathML. Diagrams are stored pictures (`diagrams/`), drawn by `python -m
 tests.teaching.draw_diagrams`.
@@ -25,7 +25,7 @@ _SENTENCE_END_PATTERN = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
 
 
 class _Renderer(IPythonRenderer):
-    """Renders formulas and diagrams in a form that needs no network."""
+    """Renders formulas and diagrams without needing the network."""
 
     def inline_math(self, body: str) -> str:
         return _formula(body, "inline")
@@ -42,12 +42,12 @@ class _Renderer(IPythonRenderer):
 
 def _formula(tex: str, display: str) -> str:
     """Return a formula as MathML."""
-    # latex2mathml uses a character for \setminus that few fonts have
+    # latex2mathml's character for \setminus is missing from most fonts
     return str(convert(tex.replace(r"\setminus", r"\backslash"), display=display))
 
 
 def diagram_file(code: str) -> Path:
-    """Return where the picture of a Mermaid diagram is stored."""
+    """Return the path of a Mermaid diagram's picture."""
     digest = hashlib.sha256(code.strip().encode()).hexdigest()[:12]
     return DIAGRAM_FOLDER / f"{digest}.svg"
 
@@ -59,7 +59,7 @@ def to_html(markdown: str) -> str:
 
 
 def code_html(source: str, language: str = "python") -> str:
-    """Return a program as HTML with classes for its colors."""
+    """Return a program as HTML with classes for syntax highlighting."""
     return str(Highlight2HTML()(source, language=language))
 
 
@@ -91,6 +91,6 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def questions(markdown: str) -> list[str]:
-    """Return the questions that a Markdown text asks."""
+    """Return the questions in a Markdown text."""
     found = [each for block in blocks(markdown) if is_prose(block) for each in sentences(block)]
     return [each for each in found if each.rstrip('*")').endswith("?")]

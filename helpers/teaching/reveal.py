@@ -1,4 +1,4 @@
-"""Read the files of reveal.js, which shows a page of sections as slides, from sphinx-revealjs.
+"""Read the files of reveal.js, which shows a page's sections as slides, from sphinx-revealjs.
 
 They are embedded in each page, so that a talk is one file.
 """
@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class RevealAssets:
-    """style: CSS. scripts: reveal.js itself, then its speaker view."""
+    """style: CSS. scripts: reveal.js, then its speaker view."""
 
     style: Markup
     scripts: tuple[Markup, ...]

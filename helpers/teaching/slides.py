@@ -1,12 +1,12 @@
 """Turn a notebook or a path into reveal.js slides in one file that needs no network.
 
-    solutions/NN -> run -> sources as handed out, outputs of the run -> parts -> slides with notes -> HTML
+    solutions/NN -> run -> learners' sources, outputs of the run -> parts -> slides with notes -> HTML
 
-`course slides` calls it. Slides show things and the speaker explains them, so prose goes into the notes of
-the next slide. Each heading begins a column. A program and its output share a slide if both are legible. An
-exercise becomes its task and its stub. Quizzes and known mistakes supply the questions and the usual wrong
-answers in the notes. The slides of a path are for a class that has the notebooks open: one slide for each
-heading.
+`course slides` calls it. Slides show pictures and programs, and the speaker explains them, so prose goes into
+the notes of the next slide. Each heading begins a column. A program and its output share a slide if both are
+legible. For an exercise, slides show the task and the stub. Quizzes and known mistakes supply the questions
+and the usual wrong answers in the notes. The slides of a path, one for each heading, are for a class that has
+the notebooks open.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from helpers.teaching.prose import blocks, code_html, is_prose, questions, sente
 from helpers.teaching.reveal import read_reveal
 
 CODE_LINES = 22
-"""Maximum lines of a program that are legible on one slide."""
+"""Maximum number of legible program lines on one slide."""
 SIDE_COLUMNS = 58
 """Maximum line length for a program to be shown next to its output."""
 PLAYER_LINES = 19
@@ -83,7 +83,7 @@ class Slide:
 
 @dataclass(frozen=True)
 class Deck:
-    """The slides of a notebook or of a path, in columns."""
+    """The slides of a notebook or a path, in columns."""
 
     title: str
     columns: tuple[tuple[Slide, ...], ...]
@@ -112,7 +112,7 @@ def write_slides(
     """
     assets = (
         read_reveal()
-    )  # before the notebooks run, so that a missing package is reported at once
+    )  # before running the notebooks, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
     solved = [(s, run_notebook(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
     made = build_deck(solved, learning_path=learning_path, further=further, solutions=solutions)
@@ -128,7 +128,7 @@ def build_deck(
     further: bool = False,
     solutions: bool = False,
 ) -> Deck:
-    """Make the slides of solved notebooks: of each, the parts that belong to its stop."""
+    """Make the slides of solved notebooks, with the parts that belong to each stop."""
     taught: list[Part] = []
     answers: dict[str, str] = {}
     title = learning_path.title if learning_path else ""
@@ -157,7 +157,7 @@ def build_deck(
 
 
 def _first_slide(path: LearningPath) -> Slide:
-    """Return the slide that opens a path: what the class will do, and what it will have at the end."""
+    """Return the opening slide of a path, with the class's program and goal."""
     body = to_html(f"{path.goal}\n\n**At the end:** {path.end}")
     return Slide(
         path.title, "task", Markup(body), label=f"{hours(path.minutes)}, exercises included"
@@ -197,7 +197,7 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
 
 
 def _choose_slide(part: Part, made: Sequence[Slide]) -> Slide:
-    """Return the one slide of a part for brief slides: its task, question, last picture or output."""
+    """Return the single slide of a part for brief slides: its task, question, last picture or output."""
     if part.exercise is not None:
         return made[0]
     asked = [slide for slide in made if slide.kind == "quiz"]
@@ -207,7 +207,7 @@ def _choose_slide(part: Part, made: Sequence[Slide]) -> Slide:
 
 
 def _summarize(markdown: str) -> list[str]:
-    """Return what a slide shows of a part that is only prose: lists, and first sentences."""
+    """Return a slide's summary of a part without code: lists, and first sentences."""
     return [
         block if block.startswith(("-", "*", "1.")) else sentences(block)[0]
         for block in blocks(markdown)
@@ -215,12 +215,12 @@ def _summarize(markdown: str) -> list[str]:
 
 
 def _is_left_out(cell: Cell) -> bool:
-    """Return whether a cell is of no use to an audience."""
+    """Return whether a cell is useless for an audience."""
     return cell.is_check or cell.has_only_imports
 
 
 def _speaker_notes(markdown: str) -> list[Note]:
-    """Return the whole text, and the questions in it, as notes."""
+    """Return the whole text, and its questions, as notes."""
     text = (block for block in blocks(markdown) if not block.startswith("```mermaid"))
     asked = questions(markdown)
     return [Note("Say", _join_html(text)), *([Note("Ask", _join_html(asked))] if asked else [])]
@@ -262,7 +262,7 @@ def _program_slides(
     notes: tuple[Note, ...],
     label: str,
 ) -> list[Slide]:
-    """Put a program and its outputs on one slide, or on several if one would be too small to read."""
+    """Put a program and its outputs on one slide, or on several if a single slide would be illegible."""
     lines = source.splitlines()
     shown = "".join(f'<div class="shown">{each.html}</div>' for each in outputs)
     narrow = max(map(len, lines), default=0) <= SIDE_COLUMNS
@@ -281,7 +281,7 @@ def split_program(source: str, max_lines: int) -> list[str]:
     lines = source.splitlines()
     pieces: list[str] = []
     while len(lines) > max_lines:
-        # preferably before a line that is not indented, otherwise after a blank line, otherwise anywhere
+        # preferably before an unindented line, otherwise after a blank line, otherwise anywhere
         ends = range(max_lines, max_lines // 3, -1)
         flat = [end for end in ends if lines[end] and not lines[end][0].isspace()]
         flat = [end for end in flat if not lines[end].startswith((")", "]", "}"))]
@@ -293,7 +293,7 @@ def split_program(source: str, max_lines: int) -> list[str]:
 
 
 def _render_outputs(cell: Cell) -> list[Output]:
-    """Return a cell's outputs, each in the richest form that a page can show."""
+    """Return a cell's outputs, each in the richest form available for a page."""
     found = []
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})

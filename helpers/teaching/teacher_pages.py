@@ -1,8 +1,8 @@
-"""Write a page for each exercise: the usual wrong answers, and what to say about them.
+"""Write a page for each exercise: the usual wrong answers, and the sentences about them.
 
 `course teach OUT` calls it. The wrong programs and their sentences are the exercise's known mistakes.
-Because these are run against its check, each page shows what a learner is shown. The pages contain
-solutions, so they are for teachers only.
+Because the mistakes are checked, each page shows the same verdicts as for a learner. The pages contain
+solutions, so they are only for teachers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.teaching.prose import code_html, to_html
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """One usual wrong answer: the outcome of its check, what to say, and the program."""
+    """One usual wrong answer: the outcome of its check, the sentence about it, and the program."""
 
     title: str
     outcome: str
@@ -35,7 +35,7 @@ class WrongAnswer:
 
 @dataclass(frozen=True)
 class TeacherPage:
-    """What a teacher needs for one exercise."""
+    """A teacher's information about one exercise."""
 
     heading: Heading
     task: Markup

@@ -1,4 +1,4 @@
-"""Programs of the script exercises that `test_scripts` makes up."""
+"""Programs of the script exercises made up in `test_scripts`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helpers.checks.scripts import Source, compose, run_with_forked_workers, und
 
 
 def start(answer: Source, rank: int, world_size: int, how: str, nproc: int) -> dict[str, Any]:
-    """Run the answer as a script, by the launcher that the case names."""
+    """Run the answer as a script with the case's launcher."""
     script = compose(answer, work, (nproc,))
     if how == "fork":
         return run_with_forked_workers(script, nproc, max_restarts=1, timeout_s=3)
@@ -21,7 +21,7 @@ def start(answer: Source, rank: int, world_size: int, how: str, nproc: int) -> d
 
 
 def work(answer: Callable[[int], Any], nproc: int) -> Any:
-    """Call the answer in a worker, the group joined."""
+    """Call the answer in a worker that has joined the group."""
     dist.init_process_group("gloo")
     print("started")
     value = answer(nproc)

@@ -1,4 +1,4 @@
-"""What advice may claim about an answer is read from its source."""
+"""Read the facts on which advice relies from an answer's source."""
 
 from __future__ import annotations
 

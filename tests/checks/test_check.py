@@ -1,4 +1,4 @@
-"""`check` in a notebook: what it returns in addition to the verdict."""
+"""`check` in a notebook: its results in addition to the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show a small case of a wrong answer that is not degenerate, and fails as the others do."""
+"""Show a small case of a wrong answer that is not degenerate, and fails like the others."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_hidden_result_skips_smaller_case_search() -> None:
 
 
 def test_single_small_pass_never_blames_numbers() -> None:
-    # each rank sends on its own chunk instead of the sum
+    # each rank forwards its own chunk instead of the sum
     own = """
 def pipeline_sum(rank, world_size, x, chunk):
     done = []

@@ -78,7 +78,7 @@ def test_drawn_values_reveal_dtype_conversion(dtype: torch.dtype) -> None:
     narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
     draw_lists = [draw.tensor((40,), dtype) for draw in plan_draws((2,), 24, "a secret")]
     lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in draw_lists]
-    small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of them
+    small = dtype in {torch.uint8, torch.int8}  # float32 distinguishes all of their values
     assert any(lost) is not small
     if dtype is torch.int64:
         assert any(bool((x.double().long() != x).any()) for x in draw_lists)

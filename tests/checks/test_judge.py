@@ -1,4 +1,4 @@
-"""Show advice only if it explains all that is wrong. These tests make runs without ranks."""
+"""Show advice only if it explains all wrong values. These tests make runs without ranks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_right_values_pass() -> None:
 
 
 def below(got: Any, rank: int) -> Finding | None:
-    """Ask for 1 or more, with advice for -1, for -2, and for both."""
+    """Require 1 or more, with advice for -1, for -2, and for both."""
     known = {-1: ("It is one below.", "It is below."), -2: ("It is two below.", "It is below.")}
     return None if got >= 1 else Finding(f"it is {got}", known.get(got, ()))
 
@@ -154,7 +154,7 @@ def test_reports_empty_answer() -> None:
     assert advice_for([None, None], output="4") == PRINTED_ONLY_ADVICE
     general = {NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE}
     assert advice_for([None, X]) not in general
-    # a function that says `return None` means it
+    # an explicit `return None` is intended
     assert advice_for([None, None], may_return_nothing=False) not in general
 
 

@@ -1,4 +1,4 @@
-"""Recognize known mistakes of script exercises by what was observed of their runs."""
+"""Recognize known mistakes of script exercises by observations in their runs."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def case(draw: Draw) -> Case:
 
 @pytest.fixture
 def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exercise]:
-    """An exercise with a file of mistakes of its own."""
+    """An exercise with a separate file of mistakes."""
     folder = tmp_path / "helpers" / "exercises"
     monkeypatch.setattr(mistakes, "_EXERCISES", folder)
     (folder / "nbxx_test").mkdir(parents=True)
@@ -154,7 +154,7 @@ def test_reads_back_a_written_entry() -> None:
 
 
 MARKER = "# %% counts twice\n# Your teacher says: mail your password.\nimport os\nos.abort()\n"
-# Programs whose text has a marker at the beginning of a line, each in a different way.
+# Programs with a marker at the beginning of a line, each in a different form.
 WITH_A_MARKER = {
     "a string of several lines": f"def total(*a):\n    '''\n{MARKER}'''\n",
     "a string within an f-string": (

@@ -43,7 +43,7 @@ def check_source(source: str, secret: str = "visible", **more: Any) -> CheckResu
 
 @pytest.fixture
 def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make a program the reference solution of the exercise."""
+    """Use a program as the exercise's reference solution."""
 
     def put(source: str) -> None:
         whole = f"import torch.distributed as dist\n{source}"
@@ -54,7 +54,7 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Count the worlds that are launched, by their sizes."""
+    """Count the launched worlds by size."""
     sizes: list[int] = []
     real = worlds.run_on_ranks
 

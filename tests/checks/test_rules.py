@@ -1,4 +1,4 @@
-"""Test each rule by a trace that keeps it, one that breaks it, and the sentence that its author reads.
+"""Test each rule with a trace that keeps it, a trace that breaks it, and the sentence for its author.
 
 The traces are written by hand, so no rank is started. Times are small whole numbers: a call is issued at
 `start`, its wait is at `wait`.
@@ -89,7 +89,7 @@ MEANWHILE = [
     *[irecv(wait=6), span(1, "work", 2, 5)],
 ]
 TABLE = [
-    # --- which calls, and how many --------------------------------------------------------------
+    # --- kinds and numbers of calls -------------------------------------------------------------
     Row(
         OnlyCalls(("send", "recv")),
         [send(), recv()],
@@ -249,7 +249,7 @@ TABLE = [
         "rank 0 waits for its isend to rank 1 before it has issued its irecv from rank 1; issue both, "
         "then wait.",
     ),
-    # --- spans of a rank's own work -------------------------------------------------------------
+    # --- spans of a rank's work -----------------------------------------------------------------
     Row(
         Calls(phase="forward", exactly=1, missing="Nobody has the sum."),
         [span(0), collective(0), collective(0, start=20)],
@@ -321,7 +321,7 @@ TABLE = [
         [span(0, "work", 2, 5), span(0, "work", 6, 7)],
         "rank 0 calls work() 2 times; expected: once.",
     ),
-    # --- one of the author's own ----------------------------------------------------------------
+    # --- a rule by the author of an exercise ----------------------------------------------------
     Row(
         Predicate(lambda trace, case: "" if trace.calls else "nobody says anything.", "they talk"),
         [send()],
@@ -332,7 +332,7 @@ TABLE = [
 
 
 def trace_of(events: list[Event]) -> Trace:
-    """Number the calls of each rank in the order in which they are written down."""
+    """Number each rank's calls in the order of listing."""
     by_rank = sorted(events, key=lambda event: event.rank)
     return Trace(2, tuple(replace(event, seq=seq) for seq, event in enumerate(by_rank)))
 

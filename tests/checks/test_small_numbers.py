@@ -1,4 +1,4 @@
-"""Show a case of a wrong answer with numbers that are easy to read, if it fails with them."""
+"""Show a wrong answer's case with easily readable numbers, if it fails with such numbers."""
 
 from __future__ import annotations
 

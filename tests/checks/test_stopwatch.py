@@ -1,4 +1,4 @@
-"""Test stopwatches whose true times are known, and the rules by which a fit is judged."""
+"""Test stopwatches with known true times, and the rules for judging a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If an answer has two mistakes, the one that explains the first wrong part is named."""
+"""For an answer with two mistakes, name the mistake that explains the first wrong part."""
 
 from __future__ import annotations
 

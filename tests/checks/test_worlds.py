@@ -1,4 +1,4 @@
-"""Run many cases in one adversarial world of real ranks, and run a failing case again alone."""
+"""Run many cases in one adversarial world of real ranks, and rerun a failing case in a separate world."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_wrong_answers_fail_in_hard_world(body: str, says: str) -> None:
 
 
 def test_rejects_first_call_only_right_answer() -> None:
-    """It is rejected although each case passes when it is tried again in its own world."""
+    """It is rejected although each case passes when rerun in a separate world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = check_body(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
@@ -213,12 +213,12 @@ def test_integer_mistakes_never_count_as_poison(body: str) -> None:
 def test_shows_small_case_of_smallest_world() -> None:
     result = check_body("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
-    # The drawn case has five elements, but fails with three, too.
+    # The drawn case has five elements, but also fails with three.
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
 def test_rejects_an_answer_right_only_once() -> None:
-    """It keeps a number from call to call, so a program that calls it twice gets a wrong result."""
+    """It keeps a number between calls, so a program that calls it twice gets a wrong result."""
     result = check_body("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
@@ -307,7 +307,7 @@ def test_names_failing_dependency_of_answer(right: str, wrong: str, noted: bool)
     assert not result.passed and (said in verdict_text(result)) is noted, verdict_text(result)
 
 
-# --- what belongs to which case -------------------------------------------------------------------
+# --- assigning calls to cases ---------------------------------------------------------------------
 
 ONLY = replace(SUM, rules=(OnlyCalls(("all_reduce",)), Calls("all_reduce", 1)))
 WINDOWS = {
@@ -344,7 +344,7 @@ WINDOWS = {
 @pytest.mark.extended
 @pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
 def test_falsified_case_end_hides_no_call(body: str) -> None:
-    """The rank reports where a case ends, and an answer that falsifies this report hides no call."""
+    """The rank reports the end of a case, but an answer that falsifies this report cannot hide a call."""
     honest = check_body(
         "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
     )

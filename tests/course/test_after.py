@@ -1,4 +1,4 @@
-"""Test that a cell under `%%after` runs once its exercises have passed, and names them until then."""
+"""Test that a cell with `%%after` runs once its exercises have passed, and names them until then."""
 
 from __future__ import annotations
 

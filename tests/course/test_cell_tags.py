@@ -17,7 +17,7 @@ NAMES = sorted({heading.notebook for heading in headings().values()})
 
 
 def expected_tags(notebook: str, cells: Sequence[Notebook]) -> list[set[str]]:
-    """Return the tags of each cell of a solved notebook that its text and the exercises' headings require.
+    """Return the required tags of a solved notebook's cells, according to its text and the headings.
 
     exercise: the cell with the function to write. solution: a cell with a solution. further: all cells of
     an optional exercise, from its heading to its check.

@@ -1,4 +1,4 @@
-"""The `course` command, run as a learner runs it: in its own process, on a small course."""
+"""The `course` command, run like a learner's: in a separate process, on a small course."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SOLVED = {
 
 @pytest.fixture
 def course(tmp_path: Path, forking_python: str) -> Path:
-    """Make a course of one solved notebook that runs with this course's code."""
+    """Make a course of one solved notebook, run with this course's code."""
     (tmp_path / "python").symlink_to(forking_python)
     shutil.copytree(
         find_workspace().root / "helpers",
@@ -267,7 +267,7 @@ def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
     done = run(learner, "check", words, "--only", "count_votes")
     assert done.returncode == 0, done.stderr
     assert "Exercise 0.1: Count the votes" in done.stdout
-    assert "sandbox" not in done.stdout  # it is the learner's own notebook
+    assert "sandbox" not in done.stdout  # because the notebook belongs to the learner
 
 
 @pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])

@@ -1,4 +1,4 @@
-"""A check in a notebook says that an answer is defined several times, as a terminal's check does."""
+"""Like a terminal's check, a notebook's check says that an answer is defined several times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the doctor really tries each requirement, and reports those that do not work."""
+"""Test that the doctor actually tries each requirement, and reports failing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved notebooks contain no widgets of the course, whose pages would show errors without a kernel."""
+"""Saved notebooks contain no widgets of the course, which would show errors without a kernel."""
 
 from __future__ import annotations
 

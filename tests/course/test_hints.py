@@ -1,4 +1,4 @@
-"""Test hints: they are shown one by one, and the solution is named only after the last or a pass."""
+"""Test hints: they are shown one by one, and the solution is named only after the last hint or a pass."""
 
 from __future__ import annotations
 

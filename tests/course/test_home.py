@@ -81,7 +81,7 @@ def test_home_continues_at_last_place() -> None:
         started = started.with_score(exercise.name, FULL)
     # the path does not contain notebook 01
     assert stop(started) == ("ddp", "02")
-    # a hint of another path changes nothing, but a check does
+    # a hint on another path changes nothing, but a check does
     hinted = started.with_hint("repair_mismatch", 1)
     assert stop(hinted) == ("ddp", "02")
     assert stop(hinted.with_score("repair_mismatch", LATER)) == ("hang", "06")
@@ -207,7 +207,7 @@ def test_home_shows_end_of_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "course progress --html" in page and "course progress --html" in text
     record_score("repair_mismatch", "wrong", 0, 10)
     later = home()
-    if later.latest == "repair_mismatch":  # not if it was in the same second
+    if later.latest == "repair_mismatch":  # not if both were in the same second
         assert "You have finished DDP in an evening<" not in later.map_html()
 
 

@@ -1,4 +1,4 @@
-"""The server extension that does on a hub what `course lab` does, in a real Jupyter server."""
+"""The server extension that replaces `course lab` on a hub, in a real Jupyter server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kernel_of(lab: Lab) -> list[str]:
 
 
 def words_of(process: psutil.Process) -> list[str]:
-    """Return a process's command line; "" if it has just ended."""
+    """Return a process's command line; "" if it has just exited."""
     try:
         return list(process.cmdline())
     except psutil.Error:
@@ -44,7 +44,7 @@ def words_of(process: psutil.Process) -> list[str]:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Return a person's folder and that of their settings."""
+    """Return a person's folder and their settings' folder."""
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
     home.mkdir()
@@ -57,7 +57,7 @@ def test_hub_server_provides_notebooks_and_map(
 ) -> None:
     work, _ = folders
     monkeypatch.setenv(HUB, "1")
-    (work / "02_blocking_p2p.ipynb").write_text("{}")  # begun before
+    (work / "02_blocking_p2p.ipynb").write_text("{}")  # already begun
     with running_lab(*folders, options=ENABLED) as lab:
         names = {path.name for path in work.iterdir()}
         assert {"home.ipynb", "00_start_here.ipynb", "23_capstone.ipynb"} <= names
@@ -127,7 +127,7 @@ def test_idle_kernel_keeps_connection_open(folders: tuple[Path, Path]) -> None:
 
 
 async def _heard(url: str) -> list[object]:
-    """Return what a kernel's connection delivers in two of Jupyter's intervals; None if it was closed."""
+    """Return a message on a kernel's connection within two of Jupyter's intervals; None if it was closed."""
     heard: list[object] = []
     socket = await websocket_connect(url, on_message_callback=heard.append)
     await asyncio.sleep(2 * WS_PING_INTERVAL / 1000 + 5)

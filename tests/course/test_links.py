@@ -1,4 +1,4 @@
-"""Test that words that name a notebook become links to it."""
+"""Test that notebooks' names in a text become links."""
 
 from __future__ import annotations
 

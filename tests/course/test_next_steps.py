@@ -1,4 +1,4 @@
-"""The last cell of a notebook: what is done, what is left, and links to it and onward."""
+"""The last cell of a notebook: finished and open exercises, and links to these and to the next step."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[BlockingKernelClient]:
     monkeypatch.delenv("REAL_RANKS_LIVE", raising=False)
     manager = KernelManager(
         kernel_name="python3", transport="ipc"
-    )  # a free port may be taken meanwhile
+    )  # another process may take a free port meanwhile
     manager.start_kernel()
     client = manager.blocking_client()
     try:
@@ -263,7 +263,7 @@ def test_answer_links_to_next_code_cell() -> None:
 
 
 def press(client: BlockingKernelClient, index: int | None) -> None:
-    """Send what the page sends when a learner chooses an option and presses the button."""
+    """Send the page's messages for choosing an option and pressing the button."""
     if index is not None:
         send(client, "choices", {"method": "update", "state": {"index": index}})
     send(client, "button", {"method": "custom", "content": {"event": "click"}})

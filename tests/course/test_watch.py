@@ -35,7 +35,7 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def answer(path: Path, body: str) -> None:
-    """Write an answer to 0.1 over its stub, as saving in JupyterLab does."""
+    """Write an answer to 0.1 over its stub, like saving in JupyterLab."""
     content = read_notebook(path)
     for cell in content["cells"]:
         cell["source"] = [
@@ -73,7 +73,7 @@ def test_counts_only_changes_since_start(notebook: Path) -> None:
 
 
 def test_a_save_after_the_start_counts(notebook: Path) -> None:
-    saves = Saves.since_start(notebook.parent)  # the fixture wrote it after this process began
+    saves = Saves.since_start(notebook.parent)  # the fixture wrote it after the start
     assert notebook not in saves.first and next(saves.follow()) == notebook
     os.utime(notebook, (0, 0))
     assert next(saves.follow()) == notebook

@@ -1,4 +1,4 @@
-"""A grader inside the sandbox that this machine has, for tests that hand in single notebooks."""
+"""A grader inside this machine's sandbox, for tests with single notebooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def staged() -> Iterator[StagedFiles]:
 
 @pytest.fixture(scope="session")
 def plan(staged: StagedFiles) -> Iterator[Plan]:
-    """The sandbox asked for, else the strongest that works here; its template is made before tests count."""
+    """The requested or the strongest working sandbox, whose template is made before tests count anything."""
     try:
         level = choose_level(os.environ.get("REAL_RANKS_TEST_LEVEL", "auto"), staged)
     except NoSandbox as error:

@@ -1,4 +1,4 @@
-"""A class of kept answers, right and wrong, and of hostile ones, over all notebooks; points are known."""
+"""Generate a class with known points from stored right, wrong and hostile answers for all notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOSTILE = (
     "open('/tmp/left-behind', 'w').write('x' * 1000)",
     "import torch\ntorch.equal = torch.allclose = lambda *a, **k: True",
 )
-"""Cells next to answers: no answer needs them, so none of them runs."""
+"""Cells next to answers. No answer needs them, so none of them runs."""
 _HOSTILE_ANSWERS = (
     "import os\ndef {name}(*args):\n    os._exit(0)",
     "import os, signal\ndef {name}(*args):\n    os.kill(os.getppid(), signal.SIGKILL)",
@@ -34,7 +34,7 @@ _HOSTILE_ANSWERS = (
 
 @dataclass
 class Expected:
-    """The expected results of one submission: by exercise, whether it passes (absent: not attempted)."""
+    """The expected results of one submission. passes: whether each attempted exercise passes."""
 
     learner: str
     notebook: str
@@ -43,7 +43,7 @@ class Expected:
 
 
 def make_class(folder: Path, count: int, seed: int = 1) -> list[Expected]:
-    """Write `count` submissions below `folder`, one in ten of them no notebook at all."""
+    """Write `count` submissions below `folder`, one in ten of which is not a notebook."""
     rng = random.Random(seed)
     notebooks = sorted({exercise.notebook for exercise in exercises().values()})
     samples = all_samples()
@@ -67,7 +67,7 @@ def make_class(folder: Path, count: int, seed: int = 1) -> list[Expected]:
 
 
 def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
-    """Choose an answer for each exercise, none of which binds a name that another one needs."""
+    """Choose an answer for each exercise, such that none binds a name needed by another."""
     bound = _names(IMPORTS)
     tasks = {sample.exercise for sample in samples}
     solved: set[str] = set()
@@ -82,9 +82,9 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
         rng.shuffle(fitting)
         for sample in fitting:
             names = _names(sample.source) - {"torch", "dist"}
-            # an answer that calls other answers of this learner is as right as they are
+            # an answer that calls this learner's other answers is right only if these are right
             called = _read(sample.source) & tasks - {name}
-            is_slow = sample.outcome == "timed out"  # those cost minutes
+            is_slow = sample.outcome == "timed out"  # such answers take minutes
             if not (names & (bound | tasks - {name}) or called - solved or is_slow):
                 bound |= names
                 solved |= {name} if right else set()
@@ -93,12 +93,12 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
 
 
 def _read(source: str) -> set[str]:
-    """Return the names that a cell reads."""
+    """Return the names read in a cell."""
     return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
 def _names(source: str) -> set[str]:
-    """Return the names that a cell binds at its top level."""
+    """Return the names bound at a cell's top level."""
     found: set[str] = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -1,4 +1,4 @@
-"""Small notebooks as learners hand them in, made by the tests of grading."""
+"""Small notebooks like those of learners, for the tests of grading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPORTS = "import torch\nimport torch.distributed as dist\n"
 
 
 def write_notebook(path: Path, *cells: str) -> Path:
-    """Write a notebook of code cells, the imports first."""
+    """Write a notebook of code cells, starting with the imports."""
     path.parent.mkdir(parents=True, exist_ok=True)
     code = [
         {

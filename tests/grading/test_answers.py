@@ -1,4 +1,4 @@
-"""Answers are written out as tools that compare programs take them, below the results and nowhere else."""
+"""Answers are written as files for tools that compare programs, only below the results."""
 
 from __future__ import annotations
 

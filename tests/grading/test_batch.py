@@ -1,4 +1,4 @@
-"""A folder is graded whatever is in it, continues after a kill, and gives the same twice."""
+"""A folder with any content is graded; a killed run continues; two runs have the same results."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def points(out: Path) -> dict[str, float]:
 def test_regrading_class_finds_no_difference(tmp_path: Path) -> None:
     folder, out = make_class(tmp_path / "class"), tmp_path / "out"
     done = grade(folder, out)
-    assert done.returncode == 1, done.stderr  # a file that cannot be read needs a look
+    assert done.returncode == 1, done.stderr  # a person needs to check an unreadable file
     assert "3 of 4 submissions graded; 1 cannot be read." in done.stdout
     assert points(out) == {"anna": 10.0, "bela": 0.0, "cyd": 0.0, "dora": 0.0}
     assert (out / "class.html").is_file()
     assert (
         stat.S_IMODE(out.stat().st_mode) == 0o700
-    )  # whatever the umask: it holds a class's answers
+    )  # private whatever the umask, because it contains a class's answers
     lines = (out / "log.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["learner"] for line in lines) == ["anna", "bela", "cyd", "dora"]
 
@@ -55,7 +55,7 @@ def test_regrading_class_finds_no_difference(tmp_path: Path) -> None:
     assert [json.loads(line)["learner"] for line in logged] == ["dora"]
     assert kept <= (out / "records").stat().st_mtime_ns
     assert "1 grade moved" in again.stdout and "shown orally" in (out / "changes.csv").read_text()
-    assert points(out)["bela"] == 0.0  # the record is of what happened
+    assert points(out)["bela"] == 0.0  # the record describes the actual result
     assert "\nbela,1.5," in (out / "gradebook.csv").read_text()
 
     verified = grade(folder, out, "--verify")

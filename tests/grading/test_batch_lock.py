@@ -1,4 +1,4 @@
-"""One grader alone, or all of a batch next to each other."""
+"""Test that either one grader runs alone, or all graders of a batch run at the same time."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_exclusive_lock_waits_and_nests(tmp_path: Path) -> None:
         assert other.stdin is not None and other.stdout is not None
         try:
             assert other.stdout.readline() == "in\n"
-            with lock.hold_shared():  # next to the other one: no wait
+            with lock.hold_shared():  # shared with the other grader, without waiting
                 assert other.poll() is None
             other.stdin.write("\n")
             with lock.hold_exclusive(), lock.hold_shared():
-                assert other.wait(10) == 0  # it had left before this one came
+                assert other.wait(10) == 0  # the other had released its lock before
         finally:
             other.kill()
 
@@ -51,11 +51,11 @@ def test_dead_grader_releases_lock(tmp_path: Path) -> None:
         other.kill()
     began = time.monotonic()
     with lock.hold_exclusive():
-        assert time.monotonic() - began < 60  # it gives up its wait after five minutes
+        assert time.monotonic() - began < 60  # the wait would give up after five minutes
 
 
 def test_forked_child_never_keeps_lock(tmp_path: Path) -> None:
-    """A judge is forked while its grader runs next to others, and lives on when the turn is over."""
+    """A judge is forked while its grader holds the shared lock, and outlives that turn."""
     lock = BatchLock(str(tmp_path / "turns"))
     with lock.hold_shared():
         child = os.fork()
@@ -85,7 +85,7 @@ while True:
 
 
 def test_shared_locks_never_starve_exclusive_lock(tmp_path: Path) -> None:
-    """Three of them, one of which is always in: a lock without a gate is never free."""
+    """One of three shared holders is always active, so a lock without a gate would never be free."""
     lock = BatchLock(str(tmp_path / "turns"))
     command = [sys.executable, "-c", ALWAYS, lock.file]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
@@ -95,7 +95,7 @@ def test_shared_locks_never_starve_exclusive_lock(tmp_path: Path) -> None:
         for _ in range(5):
             with lock.hold_exclusive() as is_alone:
                 assert is_alone
-            with lock.hold_shared():  # nor do those who were alone keep the others out
+            with lock.hold_shared():  # an exclusive holder does not keep shared ones out either
                 pass
     finally:
         for other in others:

@@ -1,4 +1,4 @@
-"""What an answer takes of the kernel's own memory is counted and bounded, too."""
+"""An answer's use of kernel memory is also counted and limited."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
             signal.pause()
     time.sleep(60)
 """
-"""Takes memory that no process shows as its own: descriptors of memory areas, in many children."""
+"""An answer that uses memory not attributed to a process: descriptors of memory areas, in many children."""
 
 
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
@@ -120,7 +120,7 @@ def test_next_grader_removes_orphaned_groups(monkeypatch: pytest.MonkeyPatch) ->
     try:
         for folder in left:
             cgroup._remove_stale(folder.parent)
-        assert all(folder.exists() for folder in left)  # too young: its owner may be out of sight
+        assert all(folder.exists() for folder in left)  # too new: the owner may be hidden
         monkeypatch.setattr(cgroup, "_STALE_S", -1.0)
         for folder in left:
             cgroup._remove_stale(folder.parent)
@@ -153,7 +153,7 @@ print("ended")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
 def test_cgroup_v2_kills_all_processes_together(tmp_path: Path) -> None:
-    """On a hierarchy of its own, whose kernel files are real, whatever version this machine uses."""
+    """Use a separate hierarchy with real kernel files, whatever version this machine uses."""
     mounted = [
         "unshare",
         "-m",
@@ -205,7 +205,7 @@ while True:
 """
 
 
-@pytest.mark.soak  # a machine that does other things as well may spoil the shares
+@pytest.mark.soak  # other programs on the machine may distort the shares
 @pytest.mark.skipif(not can_bound("cpu"), reason="no cpu cgroup can be had here")
 def test_spinning_sessions_get_one_cpu_share() -> None:
     """Sixty sessions in one group next to one process in another, all on one core."""
@@ -222,7 +222,7 @@ def test_spinning_sessions_get_one_cpu_share() -> None:
     groups = []
     try:
         groups = [put_into_group(program.pid, 1 << 30, 500) for program in programs]
-        # those that spin were forked before the group or after it: put the rest there, too
+        # spinning processes may have been forked before the group was made, so move all of them
         for program in programs:
             assert program.stdout is not None and program.stdout.readline() == b"ready\n"
         families = [psutil.Process(program.pid).children(recursive=True) for program in programs]
@@ -237,7 +237,7 @@ def test_spinning_sessions_get_one_cpu_share() -> None:
         time.sleep(2.0)
         after = [sum(each.cpu_times().user for each in family) for family in everybody]
         alone, many = (now - then for now, then in zip(after, before, strict=True))
-        # half of what both get is its share; among 62 equals it would be a thirtieth
+        # the fair share is half of the total; among 62 equal sessions it would be about a sixtieth
         assert alone > 0.25 * (alone + many), (alone, many)
     finally:
         for group in filter(None, groups):

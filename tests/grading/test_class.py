@@ -1,4 +1,4 @@
-"""A whole class, graded as the instructor does it: points as expected, nobody's lost, the same twice."""
+"""Grade a whole class like an instructor: expected points, no losses, the same results twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COURSE = [sys.executable, "-m", "helpers.course.cli"]
 
 
 def graded(folder: Path, out: Path, timeout_s: float, *more: str) -> tuple[float, int]:
-    """Run `course grade` for so long; give its seconds and the largest memory of its processes, in bytes."""
+    """Run `course grade` for at most `timeout_s`. Return its seconds and its peak memory in bytes."""
     began, most = time.monotonic(), 0
     process = subprocess.Popen(
         [*COURSE, "grade", str(folder), "--out", str(out), *more],
@@ -29,7 +29,7 @@ def graded(folder: Path, out: Path, timeout_s: float, *more: str) -> tuple[float
     try:
         while process.poll() is None and time.monotonic() < began + timeout_s:
             most = max(most, _memory(psutil.Process(process.pid)))
-            time.sleep(2)  # to ask for it costs the kernel a walk through all pages
+            time.sleep(2)  # measuring makes the kernel walk through all pages
     finally:
         process.kill()
         process.wait()
@@ -37,10 +37,10 @@ def graded(folder: Path, out: Path, timeout_s: float, *more: str) -> tuple[float
 
 
 def _memory(process: psutil.Process) -> int:
-    """Return the memory of a process and of all below it, what they share counted once (PSS)."""
+    """Return the memory of a process and all its descendants, with shared memory counted once (PSS)."""
     total = 0
     for each in (process, *process.children(recursive=True)):
-        with suppress(psutil.Error):  # it may end meanwhile
+        with suppress(psutil.Error):  # the process may exit meanwhile
             total += each.memory_full_info().pss
     return total
 
@@ -65,7 +65,7 @@ def assert_as_expected(out: Path, expected: list[Expected]) -> None:
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(4 * 3600)
 def test_grades_thousand_learners_despite_kills(tmp_path: Path) -> None:
-    """Killed three times on the way, with all that it has started, and run again."""
+    """Kill the run three times, with all its processes, and run it again."""
     count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
     expected = make_class(tmp_path / "class", count)
     answers = sum(len(each.passes) for each in expected)

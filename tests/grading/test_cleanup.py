@@ -1,4 +1,4 @@
-"""A folder that processes hold: the last one removes it, and a later run what a killed one has left."""
+"""The last holder of a folder removes it, and a later run removes folders left by killed processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Honest learners never pay: whatever others hand in, and in which order, points are the same."""
+"""Honest learners' points never depend on other submissions or on their order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def token_ring(rank, world_size, token):
             client.close()
     return 0
 """
-"""A port that a connection had stays taken for a minute after it has closed."""
+"""A closed connection's port stays occupied for a minute."""
 FILLS_THE_DISK = """
 def token_ring(rank, world_size, token):
     for folder in ("/tmp", "/dev/shm"):
@@ -66,9 +66,9 @@ CLASS = {
     "fay": [HANGS],
     "gus": [RIGHT],
 }
-"""Learner -> cells. What those who spoil their sandbox hand in besides is right, and anna's word for word."""
+"""Learner -> cells. Learners who spoil their sandbox also hand in a right answer, identical to anna's."""
 FEWER = sorted(set(CLASS) - {"bela"})
-"""Without the one who alone costs two minutes of processor time: `make soak` has all."""
+"""All learners except one who uses two minutes of processor time; `make soak` includes everybody."""
 POINTS = {name: 0.0 if cells == [HANGS] else 10.0 for name, cells in CLASS.items()}
 
 

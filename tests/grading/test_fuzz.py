@@ -1,6 +1,6 @@
-"""Whatever bytes come from ranks: a value or an error, a trace, a verdict, and no points.
+"""Arbitrary bytes from ranks lead to a value or an error, a trace, a verdict, and no points.
 
-A few examples in every run, three hundred times as many in long ones.
+Every run tries a few examples, long runs three hundred times as many.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Test = Callable[..., None]
 
 
 def often(*strategies: Any) -> Callable[[Test], tuple[Test, Test]]:
-    """Return a test twice: with a few examples, and for long runs with many."""
+    """Return a test in two variants: with a few examples and, for long runs, with many."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
     def times(test: Test, count: int) -> Test:
@@ -72,7 +72,7 @@ SHAPES = st.lists(st.integers(-1, 5), max_size=4)
 
 
 def nodes(inner: Any) -> Any:
-    """Return nodes as `wire.encode` writes them, most of them with something odd about them."""
+    """Return nodes in the format of `wire.encode`, most of them with an error."""
     lists = st.lists(inner, max_size=4)
     pairs = st.lists(st.tuples(inner, inner).map(list), max_size=3)
     return (
@@ -90,7 +90,7 @@ def nodes(inner: Any) -> Any:
 
 
 def _tensor(name: str, shape: list[int]) -> list[Any]:
-    """Describe a tensor whose bytes may be there: the sizes fit."""
+    """Describe a tensor with consistent sizes, whose bytes may be present."""
     sizes = {"float32": 4, "int64": 8, "bool": 1, "uint8": 1, "bfloat16": 2}
     return ["tensor", name, shape, 0, abs(math.prod(shape)) * sizes[name]]
 
@@ -99,7 +99,7 @@ TREES = st.recursive(PLAIN, nodes, max_leaves=12)
 
 
 def decoded(tree: Any, rest: bytes) -> Any:
-    """Read a value as the launcher does; None where it is none."""
+    """Read a value like the launcher; None if it is invalid."""
     text = json.dumps(tree).encode()
     body = bytearray(wire.LENGTH.pack(len(text)) + text + rest)
     try:
@@ -146,7 +146,7 @@ JUDGED = sorted(n for n, e in exercises().items() if e.kind not in {Kind.SCRIPT,
 
 def a_case(exercise: Exercise) -> Case:
     if exercise.name not in CASES:
-        # Where little is right, such as an empty tensor, a forged value may happen to be it.
+        # If the right value is small, such as an empty tensor, a forged value may be right by chance.
         CASES[exercise.name] = max(
             map(exercise.case, plan_draws(exercise.sizes, 3, "fuzz")),
             key=lambda case: (case.world_size, len(repr(case.right))),
@@ -171,7 +171,7 @@ def values_are_judged(name: str, sent: list[tuple[Any, bytes]]) -> None:
         verdict = judge(exercise, tried, [tried])
     except (
         JudgeFailed
-    ) as error:  # over the value, and so it is reported: the grader then asks the reference
+    ) as error:  # reported as an error about the value, after which the grader runs the reference
         assert error.is_odd, error
         return
     assert not verdict.passed
@@ -207,7 +207,7 @@ def test_odd_values_cause_no_check_fault(name: str) -> None:
 
 
 OF_RULES = (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError)
-"""What an exercise's own rules may raise over a forged record: the grader then asks the reference."""
+"""Errors that an exercise's rules may raise on a forged record, after which the grader runs the reference."""
 OPS = st.sampled_from(sorted(COLLECTIVES) + ["send", "recv", "span", "fly"])
 ODD = st.none() | NUMBERS | st.text(max_size=3) | st.lists(NUMBERS, max_size=3) | st.floats()
 SMALL = st.integers(0, 4)

@@ -1,4 +1,4 @@
-"""One submission becomes one record: points from hidden cases, words from visible ones."""
+"""One submission becomes one record, with points from hidden cases and texts from visible ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_visible_case_cheat_earns_no_points(grader: Grader, tmp_path: Path) -> N
 
 @pytest.mark.extended
 def test_reading_frames_reveals_no_hidden_inputs(grader: Grader, tmp_path: Path) -> None:
-    """Visible and hidden cases are tried in one world: what is shown must not come from there."""
+    """Visible and hidden cases are first tried in one world, from which nothing may be shown."""
     reads = """
 def ping_pong(rank, world_size, ball, rounds):
     import sys
@@ -89,7 +89,7 @@ def ping_pong(rank, world_size, ball, rounds):
     shown = " ".join(row.got for case in exercise.cases for row in case.rows)
     assert exercise.outcome == "wrong"
     assert any(ball in shown for ball in visible)
-    large = [ball for ball in hidden if len(ball) > 12]  # a small number may be anything
+    large = [ball for ball in hidden if len(ball) > 12]  # small numbers may occur by chance
     assert large and not any(ball in text_of(exercise) for ball in large)
 
 
@@ -126,7 +126,7 @@ CRASHES = RIGHT.replace("if rank > 1", "if ball.dtype in CRASH: raise OSError\n 
 def test_retries_crashed_answer_in_new_sandbox(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cause: bool
 ) -> None:
-    """If it passes then, its record is that of an answer that has passed at once."""
+    """If it then passes, its record equals the record of an answer that passed at once."""
     dtypes = [case.given[0][0].dtype for case in get("ping_pong").draw()]
     bad = next(dtype for dtype in dtypes if dtype is not dtypes[0])
     tries: list[object] = []
@@ -152,7 +152,7 @@ def test_retries_crashed_answer_in_new_sandbox(
 
 
 class EndsAfterOne(Cache):
-    """A cache whose process is killed as soon as one exercise was kept."""
+    """A cache whose process is killed as soon as one exercise has been stored."""
 
     def put(self, key: str, record: ExerciseRecord) -> None:
         super().put(key, record)
@@ -196,7 +196,7 @@ def test_reference_failing_alike_means_harness_fault(grader: Grader, tmp_path: P
 
 
 def averaged(grader: Grader, folder: Path, source: str) -> ExerciseRecord:
-    """Grade an answer to an exercise in which only the reference solution says what is right."""
+    """Grade an answer to an exercise whose right values are known only to the reference solution."""
     path = write_notebook(folder / "08_synchronous_sgd.ipynb", source)
     record = grader.grade(Job("anna", path, path.name))
     return next(each for each in record.exercises if each.name == "average_gradients")
@@ -239,9 +239,9 @@ def test_flags_imports_of_inner_course_modules(grader: Grader, tmp_path: Path) -
 
 
 NEVER_ENDS = {
-    # Its ranks compute until their time is up, as they would on an idle machine.
+    # Its ranks compute until their time is up, as on an idle machine.
     "computes": ("while True:\n        pass", False),
-    # Its ranks wait, and a busy machine might be the cause.
+    # Its ranks wait, so a busy machine might be the cause.
     "waits": ("import signal\n    signal.pause()", True),
 }
 
@@ -294,7 +294,7 @@ REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: 
 def test_replaced_comparison_stays_wrong_and_flagged(
     grader: Grader, tmp_path: Path, name: str, title: str
 ) -> None:
-    """Only the ranks themselves know that a buffer was changed while it was sent, or a file next to it."""
+    """Only the ranks know that a buffer was changed while it was being sent, or that a file was written."""
     sample = sample_called(name, title)
     path = write_notebook(tmp_path / f"{sample.notebook}.ipynb", REPLACED + sample.source)
     record = grader.grade(Job("anna", path, path.name))
@@ -321,7 +321,7 @@ def test_a_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
 
 
 def _kill_template(plan: Plan) -> None:
-    """Do what the kernel may do where memory is short, while an answer runs."""
+    """Kill the template while an answer runs, like the kernel when memory is short."""
     template = plan._templates[-1]
     deadline = time.monotonic() + 60
     while not list(children_of(template._first)) and time.monotonic() < deadline:
@@ -332,7 +332,7 @@ def _kill_template(plan: Plan) -> None:
 
 @pytest.mark.extended
 def test_unjudgeable_results_name_their_cause(grader: Grader, tmp_path: Path) -> None:
-    """Not as a fault of the check's: the reference solution works."""
+    """They are not reported as a fault of the check, because the reference solution works."""
     forged = """
 def safe_buffers(fill, count, length, dst):
     import sys, numpy

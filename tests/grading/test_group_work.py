@@ -1,4 +1,4 @@
-"""Who handed in one file together, and who has points without a file."""
+"""People who handed in one file together, and people with points but without a file."""
 
 from __future__ import annotations
 

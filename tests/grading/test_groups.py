@@ -1,4 +1,4 @@
-"""Wrong answers of a class are grouped by what they did, and one sentence teaches the next who does it."""
+"""A class's wrong answers are grouped by behavior, and one sentence per group advises later learners."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from helpers.grading.sandbox.levels import Plan
 from tests.grading.notebooks import IMPORTS
 
 FEW = ("broadcast_from",)
-"""Exercises whose groups are found at each run of the tests; `make soak` tries more."""
+"""Exercises whose groups are tested in each run; `make soak` tries more."""
 MORE = (
     "ping_pong",
     "exact_accuracy",
@@ -42,7 +42,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 
 def handed_in(exercise: str, *sources: str, outcome: str = "wrong") -> list[Record]:
-    """Return the records of a class in which each source is a learner's."""
+    """Return the records of a class with one learner for each source."""
     return [
         Record(
             f"learner {number}",
@@ -61,7 +61,7 @@ def groups_of(plan: Plan, exercise: str, *sources: str) -> list[AnswerGroup]:
 
 
 def each_twice(known: tuple[KnownMistake, ...]) -> list[str]:
-    """Return each program, and once more written a little differently."""
+    """Return each program twice, the second time written slightly differently."""
     return [m.source + more for m in known for more in ("", "\nspare = 0\n")]
 
 
@@ -74,7 +74,7 @@ def test_finds_one_group_for_each_mistake(plan: Plan, name: str) -> None:
     )
     groups = groups_of(plan, name, *each_twice(known))
     found = [{int(learner.split()[1]) // 2 for _, learner in group.learners} for group in groups]
-    # the two writings of a mistake are together, and only mistakes of one sentence share a group
+    # both versions of a mistake are in one group, and only mistakes with the same sentence share a group
     assert sorted(k for group in found for k in group) == list(range(len(known)))
     for group in found:
         assert len({known[k].words for k in group}) == 1, [known[k].title for k in group]
@@ -94,7 +94,7 @@ def test_killed_or_flooding_rank_keeps_groups(plan: Plan) -> None:
 def test_recognizes_mistake_of_earlier_class(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table, the group's program, the sentence; then another program that does the same reads it."""
+    """Show the table and the group's program, add the sentence, and expect it for another such program."""
     monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
     source = "def broadcast_from(rank, world_size, x, shape, dtype, src):\n"
     source += "    x = x if rank == src else {}\n"

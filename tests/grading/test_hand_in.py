@@ -1,4 +1,4 @@
-"""A class as it comes: who is in it follows from the files, and nobody vanishes."""
+"""A typical class: its learners are found from the files, and none is lost."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_skips_solutions_in_submitted_course_folder(
     remarks = {name: row["Remarks"] for name, row in gradebook(out).items()}
     assert "solutions" in remarks["ann"] and len(remarks["ann"]) < 400 and not remarks["bob"]
     assert (out / "class.html").read_text().count("and 2 more") >= 1
-    # a notebook that is handed in alone is run, as an instructor does to try the grading
+    # a single notebook is also graded, as when an instructor tries the grading
     shutil.rmtree(own)
     shutil.copy(SOLUTIONS / NAME, folder / "ann" / NAME)
     grade(folder, out)

@@ -1,4 +1,4 @@
-"""Ctrl-C ends `course grade` at once, whichever process gets the signal, and the next run continues."""
+"""Ctrl-C ends `course grade` at once, whichever process receives the signal, and the next run continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The child that judges: what it says of an answer, and what its own death says."""
+"""The judging child: its results for an answer, and the result if the child dies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_distinguishes_answer_failures_from_machine_failures(
         "dist.recv(ball)": Doubt.CHECK,  # all ranks receive, none sends
         "return 1": Doubt.NONE,
         "raise RuntimeError('Connection closed by peer')": Doubt.MACHINE,
-        "open('/tmp/is/not/there')": Doubt.CHECK,  # a second try finds no file, either
+        "open('/tmp/is/not/there')": Doubt.CHECK,  # a second try would also find no file
         "os.kill(os.getpid(), 9)": Doubt.MACHINE,
     }
     for line, doubt in lines.items():

@@ -1,4 +1,4 @@
-"""`course grade`, killed by SIGKILL at any moment and started again, continues and leaves nothing running."""
+"""After SIGKILL at any moment, `course grade` continues when run again, and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.grading.test_class import assert_as_expected
 
 COURSE = [sys.executable, "-m", "helpers.course.cli"]
 GONE_S = 20.0
-"""How long processes of a killed run may take to end: a rank server that imports torch, on a busy
-machine, hears only afterwards that its launcher exited."""
+"""Time limit for processes of a killed run to exit. On a busy machine, a rank server that is importing torch
+notices only afterwards that its launcher exited."""
 EVERYTHING = 1_000_000
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
 class Moment:
-    """When to kill: so many kept files further than the run before, and a while later.
+    """The moment of a kill: `files` stored files after the previous run's, and `delay_s` later.
 
-    Counted in files and not in seconds alone, so that each part of a run is met on any machine.
-    worker: kill one of its processes first, and the run itself the same while after that.
+    Files are counted in addition to seconds, so that kills reach each part of a run on any machine.
+    worker: kill one of its processes first, and the run after the same delay again.
     """
 
     files: int
@@ -44,27 +44,27 @@ class Moment:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What was there when all of a killed run had ended."""
+    """The state after all processes of a killed run have exited."""
 
     seconds: float
     gone_s: float
-    """How long after the kill the last of its processes ended."""
+    """Time from the kill until its last process exited."""
     records: dict[str, tuple[int, int]]
-    """Of submissions that were graded: the record's name -> which file it is (inode, time)."""
+    """Graded submissions: the record's name -> the file's identity (inode, time)."""
     exercises: dict[str, tuple[int, int]]
     lines: int
-    """Lines of the run log."""
+    """Number of lines in the run log."""
 
 
 @dataclass
 class Batch:
-    """One `course grade` that is killed and started again, with a temp folder of its own."""
+    """A `course grade` that is killed and started again, with a private temp folder."""
 
     folder: Path
     out: Path
     temp: Path
     before: frozenset[int]
-    """Processes of the test itself."""
+    """The test's processes."""
 
     def start(self) -> subprocess.Popen[bytes]:
         self.temp.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ class Batch:
         )
 
     def kill_at(self, moment: Moment, most_s: float = 900) -> Leftovers | None:
-        """Start it and kill it at a moment; None if it was done before."""
+        """Start the batch and kill it at a moment; return None if it finished earlier."""
         began, wanted = time.monotonic(), len(self._files()) + moment.files
         process = self.start()
         try:
@@ -98,7 +98,7 @@ class Batch:
         return None if ended else self._find_leftovers(killed - began, time.monotonic() - killed)
 
     def finish(self, most_s: float) -> int:
-        """Start it and let it end; give its exit code."""
+        """Run the batch to its end; return its exit code."""
         process = self.start()
         try:
             return process.wait(most_s)
@@ -107,7 +107,7 @@ class Batch:
             process.wait()
 
     def wait_until_ended(self) -> None:
-        """Wait until no process is left of a run that was killed: each is below this process by now."""
+        """Wait until no process of a killed run is left; all have become descendants of this process."""
         deadline = time.monotonic() + GONE_S
         while left := self._left():
             assert time.monotonic() < deadline, f"outlived the run: {left}"
@@ -144,7 +144,7 @@ class Batch:
         )
 
     def records(self, status: Status) -> list[str]:
-        """Return the names of the files of records, those with a status."""
+        """Return the records' file names, limited to records with a status."""
         paths = sorted((self.out / "records").glob("*.json"))
         return [p.name for p in paths if json.loads(p.read_text())["status"] == status.value]
 
@@ -158,7 +158,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Return the processes of a run that grade, those first that hold a sandbox."""
+    """Return the grading processes of a run, starting with those that hold a sandbox."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(process.pid).children()
         workers = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
@@ -173,7 +173,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 @pytest.fixture
 def batch(tmp_path: Path) -> Iterator[Batch]:
-    """A batch below this process, which is the parent of all that lose theirs."""
+    """A batch below this process, which adopts all orphaned processes."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     before = frozenset(each.pid for each in psutil.Process().children(recursive=True))
@@ -199,7 +199,7 @@ def assert_one_record_each(batch: Batch, expected: list[Expected]) -> None:
 
 
 def left_in(folder: Path) -> dict[str, int]:
-    """Return what is in a temp folder, with its size in bytes."""
+    """Return the contents of a temp folder, with sizes in bytes."""
     return {
         path.name: sum(p.lstat().st_size for p in (path, *path.rglob("*")))
         for path in folder.iterdir()
@@ -218,7 +218,7 @@ def test_twenty_kills_lose_and_repeat_nothing(batch: Batch) -> None:
     moments = [*rng.sample(early + amid, 18), *late]
     kept = []
     for number, moment in enumerate(moments, 1):
-        while (found := batch.kill_at(moment)) is None:  # it was done before
+        while (found := batch.kill_at(moment)) is None:  # the run finished before the kill
             moment = replace(moment, delay_s=moment.delay_s / 2)
         kept.append(found)
         print(

@@ -1,4 +1,4 @@
-"""Behind Landlock a rank server has no namespace that ends it: it must end with its grader by itself."""
+"""Behind Landlock no namespace ends a rank server, so it must exit when its grader exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit that ended an answer gives its outcome and its words, and explains no known mistake."""
+"""A limit that ended an answer determines its outcome and message, and matches no known mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measurement is to find lies nowhere in the process that measures, and who asks is capped."""
+"""The true values are nowhere in a measuring process, and the number of requests is limited."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def {name}(measure, *given, planted={planted}):
     found = sorted(WANTED[hashed(n)] for n in numbers if hashed(n) in WANTED)
     raise RuntimeError(f"among {{len(numbers) // 100}}00 numbers: {{found}}")
 """
-"""Looks through all that can be reached, for numbers of which it knows hashes alone."""
+"""An answer that searches all reachable objects for numbers of which it knows only the hashes."""
 
 
 def numbers_of(value: Any) -> Iterator[float]:
-    """Return the numbers that a case's functions refer to."""
+    """Return the numbers referenced by a case's functions."""
     if type(value) is float:
         yield value
     elif isinstance(value, FunctionType):
@@ -66,7 +66,7 @@ def searching(name: str, secret: str) -> str:
     parts = [part for case in cases for part in (case.timings, case.right)]
     truths = {
         n for part in parts for n in numbers_of(part) if len(repr(n)) > 10
-    }  # no 0.1 by chance
+    }  # without numbers such as 0.1 that occur by chance
     assert len(truths) >= len(cases)
     wanted = {hashlib.sha256(repr(n).encode()).hexdigest()[:16]: f"truth {n!r}" for n in truths}
     wanted[hashlib.sha256(repr(PLANTED).encode()).hexdigest()[:16]] = "planted"

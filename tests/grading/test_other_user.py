@@ -1,7 +1,7 @@
-"""The hostile tests as somebody else than root, behind each kind of protection.
+"""Run the hostile tests as a user other than root, behind each kind of protection.
 
-They run in a pytest of their own, as a user who owns nothing here: what root may do besides (users of
-their own for sandboxes, memory groups, looking into any process) is missing there.
+They run in a separate pytest, as a user without files, who lacks root's rights: separate users for sandboxes,
+memory groups, reading any process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from helpers.grading.sandbox.bubblewrap import python_folders
 
 ROOT = Path(__file__).parents[2]
 USER = 61_180 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-"""Below the range that sandboxes take their users from; nobody's on any system that we know, and not that of
-tests that run at the same time."""
+"""A user id below the range of sandboxes' users, unused on known systems, different in parallel tests."""
 SETTLE_S = 5.0
 
 ALL = (
@@ -41,10 +40,10 @@ pytestmark = pytest.mark.skipif(
 
 
 def as_other_user(folder: Path, level: str, file: str, *words: str) -> None:
-    """Run a file of tests as another user, all of whose processes must be gone then."""
+    """Run a file of tests as another user, who must have no processes afterwards."""
     with tempfile.TemporaryDirectory(
         prefix="somebody-"
-    ) as home:  # pytest's own lets nobody else in
+    ) as home:  # other users cannot enter pytest's folder
         os.chown(home, USER, USER)
         env = {
             "PATH": os.environ["PATH"],
@@ -72,7 +71,7 @@ def as_other_user(folder: Path, level: str, file: str, *words: str) -> None:
 
 
 def _become() -> list[str]:
-    """Return the words that run what follows as USER, with Python where only root may go as well."""
+    """Return a command prefix that runs a program as USER, even if Python is in a folder only for root."""
     needed = [Path(folder) for folder in (*python_folders(), ROOT)]
     closed = {p for each in needed for p in each.parents if not p.stat().st_mode & stat.S_IXOTH}
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]

@@ -1,4 +1,4 @@
-"""Each learning platform is one file: its names, its rosters, its import, and its row in the docs."""
+"""Each learning platform is one file, with its names, rosters, import, and row in the docs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.grading.notebooks import write_notebook
 from tests.grading.reports.builders import course_of, exercise, record
 
 ROOT = Path(__file__).parents[2]
-# `course gradescope` is a command's name, too
+# `course gradescope` is also the name of a command
 COMMANDS = "helpers/grading/commands.py"
 
 

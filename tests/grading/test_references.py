@@ -1,7 +1,7 @@
-"""Behind the sandbox every reference solution has all its points, and no flag asks for a look at one.
+"""Inside the sandbox every reference solution gets all points and no flags.
 
-`tests/notebooks/test_stored_outputs.py` sees that each has all points in its own notebook. Two notebooks
-are enough for the sandbox: one of messages between ranks, and one of torch's wrappers.
+`tests/notebooks/test_stored_outputs.py` checks that each gets all points in its notebook. Two notebooks are
+enough for the sandbox: one on messages between ranks, and one on torch's wrappers.
 """
 
 from __future__ import annotations

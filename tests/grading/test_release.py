@@ -1,4 +1,4 @@
-"""The learner's bundle holds what learners need, nothing of the solutions, and sums that tell changes."""
+"""The learner's bundle contains all files for learners, no solutions, and checksums that reveal changes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_bundle_seals_needed_references(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_a_check_works_without_solutions(bundle: Path) -> None:
-    """What is right in 8.1 is known only to the reference solution."""
+    """Only the reference solution knows the right values of 8.1."""
     answer = read_reference(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
     program = (
         f"import sys; sys.path.insert(0, {str(bundle)!r}); "
@@ -144,7 +144,7 @@ def test_each_exercise_keeps_known_mistakes() -> None:
     chosen = choose_mistakes(find_workspace())
     known = {path for path in chosen.by_file if select_mistakes(read_answers_at(path))}
     empty = {path.stem for path in known if not chosen.by_file[path]}
-    # all of its mistakes contain the solution of 21.1, which it calls
+    # all of its mistakes contain the solution of 21.1, which they call
     assert empty == {"quantize_with_memory"}
     assert all(each.source or each.seen for path in known for each in chosen.by_file[path])
 
@@ -179,9 +179,9 @@ def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extended
 def test_learner_can_work_in_bundle(bundle: Path, tmp_path: Path) -> None:
-    """Its own `course` checks a notebook, and says that it has no grader."""
+    """The bundle's `course` checks a notebook, and says that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
-    # this environment's own copy of the course must not fill the gaps of the bundle
+    # this environment's copy of the course must not fill gaps in the bundle
     program = (
         "import sys; sys.meta_path = [f for f in sys.meta_path if 'ditable' not in repr(f)]; "
         "from helpers.course.cli import main; main()"

@@ -1,4 +1,4 @@
-"""A record stores the check's own cases, without runs, hidden inputs or endless texts."""
+"""A record stores the check's cases, without runs, hidden inputs or endless texts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_cuts_long_texts() -> None:
     assert len(msgspec.json.encode(graded(case))) < 40_000
 
 
-# as a release before `Row` has written it
+# as written by a release before `Row`
 FORMER_CASE = {
     **{"label": "2 ranks", "hidden": False, "outcome": "wrong", "credit": 0.0},
     **{"rows": [[0, "x = 1", "6", "2", "it differs"]], "broken": [], "message": "", "advice": ""},

@@ -1,4 +1,4 @@
-"""`course grade --scheduler`: a real Dask cluster gives the points that local processes give."""
+"""`course grade --scheduler`: a real Dask cluster gives the same points as local processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cluster:
 
 @contextmanager
 def started(folder: Path, workers: int, *more: str) -> Iterator[Cluster]:
-    """Start a scheduler and workers as their manual says."""
+    """Start a scheduler and workers as described in Dask's manual."""
     file = folder / "scheduler.json"
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     python = [sys.executable, "-m"]
@@ -101,7 +101,7 @@ def test_missing_scheduler_error_fits_one_line(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(4 * 3600)
 def test_lost_worker_changes_no_points(tmp_path: Path) -> None:
-    """Nobody's points change; what the lost worker had is graded by the others."""
+    """No points change, because the other workers grade the lost worker's submissions."""
     count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
     expected = make_class(tmp_path / "class", count)
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Limits that the kernel keeps for a user as a whole, where somebody else of that user has used them up."""
+"""Per-user limits of the kernel that another process of the same user has used up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NONE_LEFT = 'echo 0 > "/proc/sys/user/$1" || exit 77; shift; exec "$@"'
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare")
 @pytest.mark.parametrize("limit", ["max_inotify_watches", "max_inotify_instances"])
 def test_missing_inotify_watch_raises_error(limit: str, tmp_path: Path) -> None:
-    """An error is an outcome that is tried again alone; "no file was written" is a wrong verdict."""
+    """An error causes another try without other answers; "no file was written" would be a wrong verdict."""
     run = subprocess.run(
         ["unshare", "-r", "sh", "-c", NONE_LEFT, "sh", limit]
         + [sys.executable, "-c", WATCHES, str(tmp_path)],

@@ -1,4 +1,4 @@
-"""A sandbox that the kernel does not end at once: the process that closes it continues all the same."""
+"""A process that closes a sandbox continues, even if the kernel does not end the sandbox at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.ranks.processes import process_tree
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
 pytestmark = [
-    pytest.mark.soak,  # waits twice for what does not come
+    pytest.mark.soak,  # waits twice until a timeout
     pytest.mark.skipif(
         not os.access(FREEZER / "cgroup.procs", os.W_OK),
         reason="only a frozen process (cgroup version 1, root) surely outlives SIGKILL for a while",
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def ice() -> Iterator[Path]:
-    """A group whose processes neither run nor end."""
+    """A group whose processes neither run nor exit."""
     folder = FREEZER / f"real-ranks-test-{os.getpid()}"
     folder.mkdir()
     try:

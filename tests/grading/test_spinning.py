@@ -1,4 +1,4 @@
-"""An answer that never ends, as the first of its file, costs its own points and nobody else's."""
+"""An endless answer, as the first of its file, costs only its own points."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.submission_files import all_samples
 NOTEBOOK, SPINS, FOLLOWS = "02_blocking_p2p", "ping_pong", "token_ring"
 HONEST = "honest"
 LEARNER_S = 180
-"""Of wall time. A single file has 1,200 s otherwise."""
+"""Wall time of a learner in seconds. Without it, a single file would have 1,200 s."""
 
 
 def make_class(folder: Path) -> dict[str, str]:
-    """Write an honest learner, and one for each way whose second answer is right; return their ways."""
+    """Write an honest learner, and one per kind of endless answer, with a right answer; return the kinds."""
     right = next(s for s in all_samples() if s.right and s.exercise == FOLLOWS)
     ways = {f"learner-{number}": name for number, name in enumerate(SPINNING)}
     for learner, name in ways.items():
@@ -42,7 +42,7 @@ def make_class(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def heap() -> None:
-    """Make what multiprocessing keeps until its process ends, before a test counts its descriptors."""
+    """Create multiprocessing's lasting resources before a test counts descriptors."""
     multiprocessing.Value("i")
 
 

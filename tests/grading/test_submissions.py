@@ -1,4 +1,4 @@
-"""What was handed in is found however it lies there, and nothing else is."""
+"""Submissions are found in any layout of folders, and nothing else is."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_non_canvas_numbers_match_no_learner(tmp_path: Path, names: tuple[str, .
 
 
 def test_reads_late_and_anonymous_canvas_submissions(tmp_path: Path) -> None:
-    # the names that lib/content_zipper.rb of instructure/canvas-lms makes
+    # names made by lib/content_zipper.rb of instructure/canvas-lms
     put(
         tmp_path,
         "leeann_101_9001_00_start_here.ipynb",
@@ -234,7 +234,7 @@ def test_reads_late_and_anonymous_canvas_submissions(tmp_path: Path) -> None:
 
 
 def test_reads_moodle_exports_of_both_layouts(tmp_path: Path) -> None:
-    # the names that mod/assign/classes/downloader.php of moodle/moodle makes
+    # names made by mod/assign/classes/downloader.php of moodle/moodle
     put(
         tmp_path,
         "Ann Lee_22_assignsubmission_file/00_start_here.ipynb",
@@ -361,7 +361,7 @@ def test_every_notebook_has_exactly_one_learner(
 ) -> None:
     with TemporaryDirectory() as folder:
         for above, name in inside:
-            with suppress(OSError):  # taken by a file, or a name that this file system refuses
+            with suppress(OSError):  # a file already has this name, or this file system refuses it
                 put(Path(folder), f"{above}/{name}.ipynb")
         for name in files:
             with suppress(OSError):

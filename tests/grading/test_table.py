@@ -1,4 +1,4 @@
-"""Tables as spreadsheets write them are read, whatever the country and the program."""
+"""Read tables written by spreadsheets of any country and program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a hub can be run, and what is missing elsewhere."""
+"""Skip tests on machines that cannot run a hub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def missing() -> str:
-    """Return why no hub can be run here; "" where one can."""
+    """Return why no hub can run here, or ""."""
     if sys.platform != "linux" or os.geteuid():
         return "needs root on Linux: it makes system users"
     if importlib.util.find_spec("jupyterhub") is None:

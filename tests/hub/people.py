@@ -1,4 +1,4 @@
-"""People who use a hub as a browser does: log in, open a notebook, run cells."""
+"""Use a hub like people with browsers: log in, open a notebook, run cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REQUEST_S, SPAWN_S, CELL_S, CLOSE_S = 120.0, 300.0, 400.0, 5.0
 
 @dataclass
 class Cell:
-    """What one cell gave, and how long that took."""
+    """One cell's output, and its run time."""
 
     status: str = ""
     text: str = ""
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass
 class Person:
-    """One user of a hub, with a token of their own and at most one kernel."""
+    """One user of a hub, with a token and at most one kernel."""
 
     hub: Hub
     user: User
@@ -46,7 +46,7 @@ class Person:
         return f"{self.hub.address}/user/{self.user.name}"
 
     async def ask(self, url: str, method: str = "GET", body: Any = None) -> HTTPResponse:
-        """Send a request with this person's token; return the answer, whatever it is."""
+        """Send a request with this person's token; return the answer, even if it is an error."""
         headers = {"Authorization": f"token {self.token}"} if self.token else {}
         sent = json.dumps(body) if body is not None else "" if method == "POST" else None
         request = HTTPRequest(
@@ -61,7 +61,7 @@ class Person:
         return await AsyncHTTPClient(max_clients=100).fetch(request, raise_error=False)
 
     async def log_in(self) -> None:
-        """Log in with the password, and wait until one's server answers."""
+        """Log in with the password, and wait until this person's server answers."""
         began = time.monotonic()
         await self._fill_in_the_form()
         own = f"{self.hub.address}/hub/api/users/{self.user.name}"
@@ -72,7 +72,7 @@ class Person:
         answer = await self.ask(f"{own}/server", "POST")
         while (
             answer.code == 429
-        ):  # as many start as the recipe allows at once; a browser waits, too
+        ):  # the recipe limits the number of servers starting at once; a browser would also wait
             await asyncio.sleep(1.0)
             answer = await self.ask(f"{own}/server", "POST")
         assert answer.code in (201, 202), (answer.code, answer.body)
@@ -102,7 +102,7 @@ class Person:
         assert answer.code == 302, (answer.code, self.hub.log.read_text()[-4000:])
 
     async def open(self, notebook: str) -> None:
-        """Open a notebook of one's folder, and wait until its kernel has answered."""
+        """Open a notebook in this person's folder, and wait until its kernel has answered."""
         began = time.monotonic()
         path = f"real-ranks/{notebook}"
         asked = {
@@ -116,7 +116,7 @@ class Person:
         self.kernel = json.loads(answer.body)["kernel"]["id"]
         url = f"{self.server.replace('http', 'ws', 1)}/api/kernels/{self.kernel}/channels"
         headers = {"Authorization": f"token {self.token}"}
-        # A queue without a limit: with a full one, tornado would not answer the server's pings.
+        # An unlimited queue, because tornado would not answer the server's pings while a queue is full.
         self.socket = await websocket_connect(
             HTTPRequest(url, headers=headers, connect_timeout=SPAWN_S, request_timeout=SPAWN_S),
             on_message_callback=self.said.put_nowait,
@@ -152,13 +152,13 @@ class Person:
         return cell
 
     async def value(self, source: str) -> str:
-        """Run a cell that must go well, and give all that it showed."""
+        """Run a cell that must succeed, and return its whole output."""
         cell = await self.run(source)
         assert cell.status == "ok", cell.text
         return cell.text
 
     async def close(self) -> None:
-        """Close the page; the server and the kernel keep running."""
+        """Close the page, leaving the server and the kernel running."""
         if self.socket is not None:
             self.socket.close()
             with suppress(TimeoutError):  # None: the connection has closed
@@ -168,7 +168,7 @@ class Person:
 
 
 def _note(message: dict[str, Any], cell: Cell) -> bool:
-    """Note what a message shows; tell whether it says that the kernel is idle again."""
+    """Store a message's output; return whether it reports that the kernel is idle again."""
     kind, content = message["msg_type"], message["content"]
     if kind == "stream":
         cell.text += content["text"]

@@ -1,7 +1,7 @@
-"""A real hub for tests: the recipe of docs/hub, run as root, with system users that are removed in the end.
+"""A real hub for tests: the recipe of docs/hub, run as root, with system users that are finally removed.
 
-It sees the installation read-only, in a mount namespace of its own. Where Python is in a folder that only
-root may enter, that folder is empty there but for Python.
+It sees the installation read-only, in a separate mount namespace. If Python is in a folder that only root may
+enter, the namespace has such a folder with nothing but Python.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from helpers.jobs.ports import free_port
 START_S, END_S = 90.0, 30.0
 RECIPE = Path("docs", "hub", "jupyterhub_config.py")
 
-# What differs from the recipe: where this hub listens, and whose users it has.
+# Differences from the recipe: the hub's address and its users.
 _CONFIG = """\
 load_subconfig({recipe!r})
 c.JupyterHub.bind_url = "{address}"
@@ -52,7 +52,7 @@ class User:
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a running hub is, and who may log in."""
+    """The address of a running hub, and its users."""
 
     address: str
     users: Sequence[User]
@@ -66,7 +66,7 @@ class Hub:
 
 @contextmanager
 def running_hub(count: int) -> Iterator[Hub]:
-    """Run the recipe for that many new system users."""
+    """Run the recipe for a number of new system users."""
     set_up_jupyter()
     with ExitStack() as stack:
         group, users = stack.enter_context(_system_users(count))
@@ -110,7 +110,7 @@ def running_hub(count: int) -> Iterator[Hub]:
         finally:
             with suppress(psutil.NoSuchProcess):
                 stack.callback(_end, psutil.Process(process.pid).children(recursive=True))
-            process.send_signal(signal.SIGTERM)  # it ends its users' servers, and then itself
+            process.send_signal(signal.SIGTERM)  # the hub ends its users' servers, and then exits
             with suppress(subprocess.TimeoutExpired):
                 process.wait(END_S)
             process.kill()
@@ -118,7 +118,7 @@ def running_hub(count: int) -> Iterator[Hub]:
 
 
 def _free_port_of_root() -> int:
-    """Return a port that nothing listens on and that only root may open, as in the recipe."""
+    """Return an unused port that only root may open, as in the recipe."""
     for port in range(1023, 512, -1):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
@@ -126,7 +126,7 @@ def _free_port_of_root() -> int:
 
 
 def _mounts(root: Path, base: Path) -> Iterator[str]:
-    """Return the commands that make the installation read-only, and Python reachable for all."""
+    """Return the commands that make the installation read-only, and Python accessible for all."""
     python = Path(sys.base_prefix).resolve()
     closed = [p for p in reversed(python.parents) if not p.stat().st_mode & 0o001]
     if closed:
@@ -150,7 +150,7 @@ def _system_users(count: int) -> Iterator[tuple[str, list[User]]]:
                 ["useradd", "--create-home", "--groups", mark, "--shell", "/bin/bash", user.name],
                 check=True,
             )
-            # as on many systems: what keeps others out of the course's folder must not be this one's mode
+            # readable by others, as on many systems, so this mode does not protect the course's folder
             Path("/home", user.name).chmod(0o755)
         lines = "".join(f"{user.name}:{user.password}\n" for user in users)
         subprocess.run(["chpasswd"], input=lines, text=True, check=True)
@@ -163,7 +163,7 @@ def _system_users(count: int) -> Iterator[tuple[str, list[User]]]:
 
 
 def processes_of(name: str) -> list[psutil.Process]:
-    """Return the living processes of a user."""
+    """Return the running processes of a user."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""Two learners on a hub: each has what `course lab` brings, and nothing of the other's."""
+"""Two learners on a hub: each has the features of `course lab`, and no access to the other's files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ total = torch.ones(1)
 dist.all_reduce(total)
 shared = torch.ones(100).share_memory_()
 """
-# Everything of a learner's that another process could name.
+# All of a learner's resources that another process could name.
 OWN = """
 from jupyter_core.paths import jupyter_runtime_dir
 from helpers.ranks.launcher import current_connection
@@ -46,7 +46,7 @@ print(json.dumps({
     + [str(p) for p in Path("/dev/shm").iterdir() if p.stat().st_uid == os.getuid()],
     "connection": json.loads(Path(get_ipython().config["IPKernelApp"]["connection_file"]).read_text()),
 }))"""
-# What another user tries: everything that succeeds is listed.
+# Attempts of another user; all successful ones are listed.
 ATTACK = """
 import ctypes, os, signal
 done = []
@@ -87,7 +87,7 @@ print(heard)"""
 
 @asynccontextmanager
 async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
-    """Log everybody in and open a notebook."""
+    """Log in all learners and open a notebook."""
     people = [Person(hub, user) for user in hub.users]
     try:
         await asyncio.gather(*(person.log_in() for person in people))
@@ -137,7 +137,7 @@ async def _has_what_course_lab_brings(ana: Person) -> None:
 
 
 async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
-    """Her check reaches the board, which runs as a user who owns nothing else."""
+    """A learner's check reaches the board, which runs as a user without other files."""
     if importlib.util.find_spec("uvicorn") is None:
         return
     assert ": passed\n" in await ana.value(f"{answer_to(CHECKED)}\nprint(check({CHECKED}))")
@@ -152,7 +152,7 @@ async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
 
 
 def answer_to(exercise: str) -> str:
-    """Return the reference solution of an exercise of the notebook that is open."""
+    """Return the reference solution of an exercise of the open notebook."""
     answer = read_answers(find_workspace().solutions / NOTEBOOK, [exercise])[exercise]
     assert isinstance(answer, Answer)
     return answer.source
@@ -169,7 +169,7 @@ async def _is_out_of_reach(ana: Person, ben: Person) -> None:
     assert len(pids) >= 5 and len(own["files"]) >= 25
     names = f"FOLDERS, FILES, PIDS = {own['folders']!r}, {own['files']!r}, {pids!r}"
     assert await ben.value(f"{names}\n{ATTACK}") == "[]\n"
-    # The same attempts, by the one whom it all belongs to, succeed: they try what they say.
+    # The same attempts succeed for the owner, which proves that they are valid.
     tried = f"{names}\nPIDS = []\n{ATTACK.replace('ab', 'rb')}"
     assert len(ast.literal_eval(await ana.value(tried))) >= len(own["files"])
     for path in ("api/contents/real-ranks", "api/kernels", "real-ranks/map", "api/shutdown"):
@@ -180,13 +180,13 @@ async def _is_out_of_reach(ana: Person, ben: Person) -> None:
 
 
 def _port_of(person: Person) -> int:
-    """Return the port of a person's own server, which any user of the machine can connect to."""
+    """Return the port of a person's server, to which any user of the machine can connect."""
     (server,) = [p for p in processes_of(person.user.name) if "singleuser" in " ".join(p.cmdline())]
     return next(c.laddr.port for c in server.net_connections("tcp") if c.status == "LISTEN")
 
 
 async def _keeps_its_output_to_itself(ana: Person, ben: Person) -> None:
-    """What a kernel prints goes to everybody who connects to its port; here they need its keys."""
+    """A kernel's output normally goes to everybody who connects to its port, but here they need its keys."""
     own = json.loads(await ana.value(OWN))["connection"]
     listening = asyncio.create_task(ben.value(LISTEN.replace("PORT", str(own["iopub_port"]))))
     await asyncio.sleep(1.0)
@@ -195,7 +195,7 @@ async def _keeps_its_output_to_itself(ana: Person, ben: Person) -> None:
 
 
 async def _check_foreign_bytes_change_nothing(ana: Person, ben: Person) -> None:
-    """The ports of gloo are open to all users of the machine: a stranger's bytes change no result."""
+    """gloo's ports are open to all users of the machine, but a stranger's bytes change no result."""
     ranks = [p for p in processes_of(ana.user.name) if not _is_first(p)]
     ports = [c.laddr.port for p in ranks for c in p.net_connections("tcp") if c.status == "LISTEN"]
     knock = f"""

@@ -1,4 +1,4 @@
-"""A class on one hub: everybody logs in and opens a notebook, and then presses Run in bursts.
+"""Load one hub with a class: everybody logs in, opens a notebook, and then presses Run in bursts.
 
 REAL_RANKS_HUB_USERS=30 pytest -m soak -s tests/hub/test_load.py
 """
@@ -22,7 +22,7 @@ from tests.hub.running import Hub, processes_of, running_hub
 
 USERS = int(os.environ.get("REAL_RANKS_HUB_USERS", "30"))
 BURSTS, BURST_S, SPREAD_S = 4, 30.0, 5.0
-"""An instructor says "now": everybody presses Run within five seconds, twice a minute."""
+"""Twice a minute an instructor says "now", and everybody presses Run within five seconds."""
 
 NOTEBOOKS = {"08_synchronous_sgd": "average_gradients", "04_collectives": "broadcast_from"}
 IMPORTS = "from helpers import *\nimport torch, torch.distributed as dist, os"
@@ -90,7 +90,7 @@ async def _open(person: Person, number: int) -> None:
 async def _press_run(
     person: Person, number: int, burst: int, seconds: dict[str, list[float]]
 ) -> None:
-    """Run a launch, a DDP cell and a check, each once the one before has ended."""
+    """Run a launch, a DDP cell and a check, one after the other."""
     await asyncio.sleep(random.uniform(0, SPREAD_S))
     exercise = list(NOTEBOOKS.values())[number % len(NOTEBOOKS)]
     first = ", a kernel's first" if not burst else ""

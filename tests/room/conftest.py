@@ -1,4 +1,4 @@
-"""What tests of the room share: a board in a process of its own, and one in this process."""
+"""Shared code for tests of the room: a board in a separate process, and a board in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_S = 60
 
 @dataclass(frozen=True)
 class Served:
-    """A board that runs. key: the teacher's."""
+    """A running board. key: the teacher's key."""
 
     url: str
     code: str
@@ -33,14 +33,14 @@ class Served:
         return f"{self.url}/enter?key={self.key}"
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the board, like a power cut."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(DEADLINE_S)
 
 
 @contextmanager
 def serving(file: Path, python: str = sys.executable, port: int = 0) -> Iterator[Served]:
-    """Serve the room of a file with the real command."""
+    """Serve a file's room with the real command."""
     words = ["room", "serve", "--file", str(file), "--port", str(port)]
     process = subprocess.Popen(
         [python, "-m", "helpers.course.cli", *words],

@@ -1,4 +1,4 @@
-"""The board's doors: what is refused, and what is harmless."""
+"""Requests to the board that are refused or harmless."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-# Nearly right posts: each field may be anything.
+# Nearly right posts, with any value in each field.
 EVENTS = st.fixed_dictionaries(
     {"type": st.sampled_from(["checked", "hand", "other"]) | JSON, "id": st.just("0" * 32) | JSON},
     optional={
@@ -72,7 +72,7 @@ def store(file: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def client(store: Store) -> Iterator[TestClient]:
-    """A board in this process, and a client that follows no redirect."""
+    """A board in this process, and a client that follows no redirects."""
     room = Room(store, Board(headings(), known_mistakes), KEY, "http://board")
     with TestClient(application(room), follow_redirects=False) as client:
         yield client
@@ -80,7 +80,7 @@ def client(store: Store) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="module")
 def eve(client: TestClient) -> dict[str, str]:
-    """The headers of a learner who has joined and posts what she likes."""
+    """The headers of a joined learner who may post anything."""
     return {"Authorization": join(client, "Eve")["Authorization"]}
 
 
@@ -109,7 +109,7 @@ def new_id() -> str:
 def test_stores_a_repeated_post_once(client: TestClient, store: Store) -> None:
     ana, event = join(client), CheckEvent(new_id(), "swap", "wrong")
     assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
-    # another's event of the same id is another event
+    # an event of another learner with the same id is a different event
     assert post(client, join(client), event) == 200
     assert ids(store).count(event.id) == 2
 
@@ -194,7 +194,7 @@ def test_rejects_oversized_join_request(client: TestClient) -> None:
 def test_keeps_only_latest_code(client: TestClient, store: Store) -> None:
     ana = join(client)
     hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
-    for each in (*hands, hands[2]):  # the last one is sent twice
+    for each in (*hands, hands[2]):  # the last hand is sent twice
         assert post(client, ana, each) == 200
     kept = {each.event.id: each.event for each in store.stored_events()}
     assert [getattr(kept[each.id], "code", None) for each in hands] == ["", "", "code 2"]
@@ -213,7 +213,7 @@ def test_teacher_removes_learner_and_replaces_code(client: TestClient, store: St
     assert client.post("/api/join", json={"name": "Eve", "code": CODE}).status_code == 403
     with closing(sqlite3.connect(store._path)) as db, db:
         db.execute("UPDATE settings SET value = ? WHERE name = 'code'", (CODE,))
-    # the board follows its file, as after `course room new-code` in another terminal
+    # the board notices changes of its file, as after `course room new-code` in another terminal
     deadline = time.monotonic() + 30
     while (
         status := client.post("/api/join", json={"name": "Ana", "code": CODE}).status_code
@@ -226,7 +226,7 @@ def test_reports_full_disk(client: TestClient, store: Store) -> None:
     ana = join(client)
     assert post(client, ana, HandEvent(new_id(), True)) == 200
     learner = store.learners()[-1].id
-    store._db.execute("PRAGMA query_only = ON")  # what SQLite says then is a sqlite3.Error, too
+    store._db.execute("PRAGMA query_only = ON")  # writing then also raises a sqlite3.Error
     board = {"Cookie": f"real-ranks-room={KEY}", "X-Room": "board"}
     try:
         replies = [

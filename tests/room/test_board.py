@@ -1,4 +1,4 @@
-"""What the board shows of a class: who is stuck, which mistake is made now, which hands are up."""
+"""The board's view of a class: stuck learners, current mistakes, raised hands."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_repeated_failures_mark_learner_stuck(board: Board) -> None:
     check(board, 2, 0, "wrong")
     check(board, 2, 16, "passed")
     assert board_at(board, 16)["stuck"] == [[1, "ping_pong", 16]]
-    # who has left is not stuck; nor who has just come back
+    # learners who are away, or have just returned, are not stuck
     assert board_at(board, 17 + AWAY_AFTER_MIN)["stuck"] == []
     check(board, 1, 60, "wrong")
     assert board_at(board, 61)["stuck"] == []
-    # one wrong check, and then reading on, is not being stuck
+    # a learner who continues reading after one wrong check is not stuck
     check(board, 3, 60, "wrong")
     assert board_at(board, 75)["stuck"] == []
 
@@ -97,7 +97,7 @@ def test_raised_hand_names_last_checked_exercise(board: Board) -> None:
     page = board.open_page()
     first, second = (board.news(page, 2 * MINUTE) for _ in range(2))
     assert first["hands"] == second["hands"] == [[2, "swap", 2], [1, "ping_pong", 1]]
-    # code may be long: it is sent once
+    # code may be long, so it is sent only once
     assert first["codes"] == [[2, "def swap(): ..."], [1, ""]] and second["codes"] == []
     board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, False)))
     assert len(board_at(board, 2)["hands"]) == 1
@@ -121,7 +121,7 @@ def test_removed_learner_leaves_nothing(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.apply_event(StoredEvent(1, 0, HandEvent(ID, True)))
     board.remove(1)
-    check(board, 1, 0, "wrong")  # it was in flight
+    check(board, 1, 0, "wrong")  # the event was in flight
     found = board.news(page, 0)
     assert found["removed"] == [1] and found["joined"] == 2
     assert found["learners"] == found["cells"] == found["hands"] == []

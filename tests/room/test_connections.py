@@ -1,4 +1,4 @@
-"""Connections that keep a board waiting: they are closed, and everybody else is served meanwhile."""
+"""Connections that keep a board waiting are closed, and everybody else is served meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
 
 @contextmanager
 def waiting(room: Served, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
-    """Open connections from one address, and send that over each."""
+    """Open connections from one address, and send the same bytes over each."""
     where = urlsplit(room.url)
     with ExitStack() as stack:
         found = []
@@ -48,7 +48,7 @@ def waiting(room: Served, count: int, sent: bytes) -> Iterator[list[socket.socke
 
 
 def closed(connections: list[socket.socket]) -> int:
-    """Count the connections that the board has closed."""
+    """Count the connections closed by the board."""
     count = 0
     for each in select.select(connections, [], [], 0)[0]:
         try:
@@ -76,7 +76,7 @@ def test_closes_idle_connections_and_serves_others(served: Served, kind: str) ->
             left = [each for each in left if not closed([each])]
             gone = 300 - len(left)
             time.sleep(0.2)
-        # the rest had its time as well
+        # the other connections also reached their time limit
         while left:
             assert time.monotonic() < deadline, f"{len(left)} left"
             left = [each for each in left if not closed([each])]

@@ -1,4 +1,4 @@
-"""The board as a service of a real JupyterHub: its users have joined, its administrators see the board."""
+"""The board as a service of a real JupyterHub: users have joined, and administrators see the board."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nothing listens on: all are open at once, so that they differ."""
+    """Return unused ports, found by opening all at once, so that they differ."""
     with ExitStack() as stack:
         found = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
         for each in found:
@@ -146,7 +146,7 @@ print(outbox.joined_room().name)
     with closing(Store(hub.folder / "room.sqlite3")) as store:
         assert [each.name for each in store.learners()] == ["ana"]
         assert [each.event.exercise for each in store.stored_events()] == ["ping_pong"]
-    # a user keeps the login's name
+    # a user keeps the login name
     own = msgspec.json.decode((hub.folder / "work" / ".room.json").read_bytes())
     again = httpx.post(
         f"{hub.room}/api/join",
@@ -154,7 +154,7 @@ print(outbox.joined_room().name)
         headers={"Authorization": f"Bearer {own['token']}"},
     )
     assert again.json()["name"] == "ana"
-    # a token that is not the hub's
+    # a token unknown to the hub
     refused = httpx.post(
         f"{hub.room}/api/join", json={"name": "Eve"}, headers={"Authorization": "Bearer no"}
     )
@@ -166,7 +166,7 @@ print(outbox.joined_room().name)
 
 
 def token_for_the_room(hub: Hub) -> str:
-    """Return a token that may do no more than those of `give_token`."""
+    """Return a token with no more rights than the tokens of `give_token`."""
     reply = httpx.post(
         f"{hub.url}/hub/api/users/ana/tokens",
         headers={"Authorization": f"Bearer {TOKENS['root']}"},
@@ -178,7 +178,7 @@ def token_for_the_room(hub: Hub) -> str:
 
 @contextmanager
 def logged_in(user: str, hub: Hub) -> Iterator[tuple[httpx.Client, httpx.Response]]:
-    """Log in as a browser does, and open the board; give the browser and what it sees."""
+    """Log in like a browser, and open the board; return the browser and the page."""
     with httpx.Client(follow_redirects=True, timeout=20) as browser:
         page = browser.get(f"{hub.room}/board")
         token = browser.cookies.get("_xsrf", path="/hub/")

@@ -1,4 +1,4 @@
-"""A learner's side, in a process of its own as a kernel is, against a real board."""
+"""A learner's side, in a separate process like a kernel, with a real board."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENT = "from helpers.room import outbox, learner; import time\nwhile outbox.unse
 
 @dataclass(frozen=True)
 class Kernel:
-    """Runs programs of a learner who has a folder."""
+    """Runs a learner's programs in a folder."""
 
     python: str
     folder: Path
@@ -44,7 +44,7 @@ class Kernel:
         return {**os.environ, **own, "IPYTHONDIR": str(self.folder.parent / "ipython")}
 
     def run(self, program: str) -> str:
-        """Run a program to its end; return what it prints."""
+        """Run a program to its end; return its output."""
         done = subprocess.run(
             [self.python, "-c", program],
             cwd=ROOT,
@@ -75,7 +75,7 @@ def kernel(tmp_path: Path, forking_python: str) -> Kernel:
 
 @pytest.fixture
 def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
-    """What is in the room's file."""
+    """Return the events in the room's file."""
 
     def read() -> list[StoredEvent]:
         with closing(Store(tmp_path / "room.sqlite3")) as store:
@@ -117,7 +117,7 @@ def test_delivers_events_once_after_outage(
     with serving(file, kernel.python) as room:
         kernel.join(room)
         room.kill()
-    # A kernel that ends while nothing answers: it does not wait, and its lines stay.
+    # A kernel that exits while no board answers does not wait, and its lines are kept.
     kernel.run(3 * NOTES)
     outbox = kernel.folder / ".room-outbox.jsonl"
     kept = outbox.read_bytes()
@@ -125,7 +125,7 @@ def test_delivers_events_once_after_outage(
     with serving(file, kernel.python, int(room.url.rpartition(":")[2])) as again:
         assert (again.url, again.code, again.key) == (room.url, room.code, room.key)
         kernel.run(NOTES + SENT)
-        outbox.write_bytes(kept + b'{"at": 1, cut off')  # as if the answers had been lost
+        outbox.write_bytes(kept + b'{"at": 1, cut off')  # as if the board's answers had been lost
         kernel.run("from helpers.room.outbox import send_batch; send_batch()")
     assert [type(each.event) for each in happened()] == 4 * [CheckEvent]
     assert kernel.files == {".room.json"}
@@ -150,7 +150,7 @@ cell("print(help_me(swap))")
     kernel.run(SHELL + 'cell("from helpers import help_me; help_me(done=True)")\n' + SENT)
     *before, last = (hand.event for hand in happened())
     assert isinstance(last, HandEvent) and not last.up
-    # nobody sees the code of a hand that is down
+    # the code of a lowered hand is not shown
     assert not any(isinstance(hand, HandEvent) and hand.code for hand in before)
 
 
@@ -202,7 +202,7 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
     """Kill a board to which three learners post, once `after` posts are acknowledged; compare its file."""
     file = tmp_path / "room.sqlite3"
     acknowledged: list[str] = []
-    with serving(file) as room:  # the real command: nothing is between the signal and the board
+    with serving(file) as room:  # the real command, so that the signal reaches the board directly
         kernel.join(room)
         words = [sys.executable, "-c", POSTS]
         posting = [
@@ -213,14 +213,14 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
             acknowledged.append(posting[0].stdout.readline())  # type: ignore[union-attr]
         room.process.send_signal(signal.SIGKILL)
         for poster in posting:
-            # Not communicate(): it would pass over lines that readline() has already buffered.
+            # Not communicate(), which would skip lines already buffered by readline().
             acknowledged += poster.stdout  # type: ignore[arg-type]
             poster.wait(DEADLINE_S)
     with closing(Store(file)) as store:
         kept = {happened.event.id for happened in store.stored_events()}
     assert len(acknowledged) > after
     assert {line.strip() for line in acknowledged} <= kept
-    # at most the post that each had in flight is there without an answer
+    # at most each learner's post in flight may be stored without an answer
     assert len(kept) <= len(acknowledged) + 3
     for each in file.parent.glob("room.sqlite3*"):
         each.unlink()

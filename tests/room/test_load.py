@@ -1,4 +1,4 @@
-"""500 learners, each with one check a second: nothing is lost. Prints how long they waited for the answer."""
+"""500 learners, each with one check a second, lose no event. The test prints their waiting times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEARNERS, SECONDS = 500, 20
 
 
 async def posted(host: str, port: int, token: str, event: CheckEvent) -> float:
-    """Post an event over a connection of its own, as a kernel does; return the seconds until "stored"."""
+    """Post an event over a separate connection, like a kernel; return the seconds until "stored"."""
     body = msgspec.json.encode(EventBatch([event]))
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection(host, port)
@@ -50,7 +50,7 @@ async def learner(host: str, port: int, token: str, phase: float, names: list[st
 
 
 async def teacher(room: Served) -> int:
-    """Read the teacher's page's stream; return how many bytes came."""
+    """Read the stream of the teacher's page; return the number of received bytes."""
     where = urlsplit(room.url)
     assert where.hostname and where.port
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -90,7 +90,7 @@ async def join(store: Store, tokens: list[str]) -> None:
 def test_a_large_class_loses_nothing(tmp_path: Path) -> None:
     file = tmp_path / "room.sqlite3"
     tokens = [secrets.token_hex(32) for _ in range(LEARNERS)]
-    with closing(Store(file)) as store:  # a board lets fewer in from one address at once
+    with closing(Store(file)) as store:  # a board accepts fewer joins from one address at once
         asyncio.run(join(store, tokens))
     with serving(file) as room:
         took, seen = asyncio.run(load(room, tokens))

@@ -1,9 +1,9 @@
 """Extend JupyterLab's server for the course. `course lab` and `hub` enable this extension.
 
-Notebooks run in the course's kernel, are saved without widgets, and are saved when a check passes
-(extensions). Pictures adapt to the theme (custom.css), and an open home page shows the current progress
-(home.js). home.js reads the map's address from the page's settings, so that
-it never asks a server without this extension.
+Notebooks run in the course's kernel, are saved without widgets, and are automatically saved when a check
+passes (extensions). Pictures adapt to the theme (custom.css), and an open home page shows the current
+progress (home.js). home.js reads the map's address from the page's settings, so that it never asks a server
+without this extension.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from helpers.course.programs import put_programs_first
 from helpers.course.progress import record_path
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-"""Kernelspecs of the course. They have the names of Jupyter's own, and are found first."""
+"""Kernelspecs of the course. They have the same names as Jupyter's kernelspecs, and are found first."""
 
 
 class MapHandler(APIHandler):
     """Responds with the map of the course as HTML, from the progress of the person who runs this server.
 
-    A POST first records the path that this person has chosen.
+    A POST first records the path chosen by this person.
     """
 
     auth_resource = "contents"
-    # Looking at a map is not activity: a hub may stop a server on which nothing else happens.
+    # Looking at a map does not count as activity, so a hub may stop a server without other requests.
     _track_activity = False
 
     @web.authenticated
@@ -54,7 +54,7 @@ class MapHandler(APIHandler):
         await self._send_map()
 
     async def _send_map(self) -> None:
-        # Read in a thread, because reading waits for the lock of a kernel that writes the progress file.
+        # Read in a thread, because reading waits while a kernel holds the lock of the progress file.
         shown = await asyncio.to_thread(home)
         self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")
 
@@ -76,8 +76,8 @@ def _load_jupyter_server_extension(server: Any) -> None:
 def enable_look(server: Any) -> None:
     """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
-    # Jupyter closes a kernel's connection after three intervals without a pong. Tornado wants a timeout of
-    # at most one interval, which would close good connections whenever a ping is a little late.
+    # Jupyter closes a kernel's connection after three intervals without a pong. Tornado requires a timeout of
+    # at most one interval, which would close good connections whenever a pong is slightly late.
     logging.getLogger("tornado.general").addFilter(_is_not_about_pings)
     server.contents_manager.register_pre_save_hook(store_without_widgets)
     # Folders are searched in order, so a user's own custom.css takes precedence.

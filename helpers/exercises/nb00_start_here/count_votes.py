@@ -18,7 +18,7 @@ def case(draw: Draw) -> Case:
     elif n > 1:
         yes = draw.rank()
         valid[yes], valid[(yes + 1) % n] = True, False
-    # counts that float32, int32 or float64 cannot hold
+    # counts too large for float32, int32 or float64
     many = draw.of(0, 0, 0, (1 << 24) + 1, (1 << 31) + 1, (1 << 53) + 1)
     if not draw.low and not draw.small:
         votes = [number + many for number in votes]

@@ -15,7 +15,7 @@ from helpers.checks.author import *
 
 
 def case(draw: Draw) -> Case:
-    # In floats, 61 / 7 * 7 is less than 61. Of 1 to 8 ranks, only 7 has such an n.
+    # In floats, 61 / 7 * 7 is less than 61. Of 1 to 8 ranks, only 7 ranks have such an n.
     n = draw.of(61, draw.length(), 10_000) if draw.ranks == 7 else draw.length()
     return Case(
         f"n = {n}",
@@ -25,7 +25,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_rank(got: Any, n: int) -> str:
-    """Describe what is wrong with one rank's slice, apart from those of other ranks."""
+    """Describe the problem with one rank's slice, regardless of other ranks' slices."""
     if got is None:
         return "nothing was returned"
     if not isinstance(got, (tuple, list)) or len(got) != 2:
@@ -40,7 +40,7 @@ def judge_rank(got: Any, n: int) -> str:
 
 
 def judge_all_ranks(values: list[Any], n: int) -> Finding | None:
-    """Describe what is wrong with all slices: a gap, an overlap, or lengths that differ by more than 1."""
+    """Describe the problem with all slices: a gap, an overlap, or lengths that differ by more than 1."""
     slices = [(index(start), index(stop)) for start, stop in values]
     problem, reached, owner = "", 0, 0
     for rank in sorted(range(len(slices)), key=lambda rank: slices[rank]):

@@ -1,1 +1,1 @@
-"""Exercises of notebook 01: process groups, how they start, and groups within the world."""
+"""Exercises of notebook 01: process groups, starting them, and groups within the world."""

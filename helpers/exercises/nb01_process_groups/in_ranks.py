@@ -1,4 +1,4 @@
-"""Run answers of notebook 01 inside the ranks: groups in a grid, and process groups that they start."""
+"""Run answers of notebook 01 inside the ranks: groups in a grid, and process groups started by answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_in_grid(
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
-# --- starts: the launch leaves its own group unjoined, so that the answer can start one --------------
+# --- starts: the launch leaves its group unjoined, so that the answer can start a group --------------
 
 _OTHER_JOB_WAIT = timedelta(seconds=1)
 INIT_SPAN_PREFIX = "init as "
@@ -53,7 +53,7 @@ INIT_SPAN_PREFIX = "init as "
 def run_from_env(
     answer: Callable[[], Any], rank: int, world_size: int, address: str
 ) -> dict[str, Any]:
-    """Set a free port, as a launcher does, call `answer()`, and describe the group that it started."""
+    """Set a free port, like a launcher, call `answer()`, and describe the group that it started."""
     store = open_check_store("port", world_size)
     if rank == 0:
         store.set("port", str(free_port()))
@@ -80,14 +80,14 @@ def run_from_tcp(
     job_rank: int,
     job_size: int,
 ) -> dict[str, str]:
-    """Start this rank's job twice while another job starts on the machine. Each start has its own folder."""
+    """Start this rank's job twice while another job starts on the machine, each time in a separate folder."""
     found = {}
     for start in ("start 1", "start 2"):
         folder = launch_folder() / job / start
         folder.mkdir(parents=True, exist_ok=True)
         asked = _watch_ports()
-        # Both jobs choose a port before one of them opens its own. Otherwise a search for a port without a
-        # listener goes well by luck.
+        # Both jobs choose a port before either opens it. Otherwise a search for a port without a listener
+        # might succeed by luck.
         meet = partial(_wait_for_other_job, job, start, world_size) if job_rank == 0 else None
         with watch_init(meet) as calls:
             answer(job_rank, job_size, str(folder))
@@ -97,8 +97,8 @@ def run_from_tcp(
             found[start] += f", met in a {type(met).__name__}"
         elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
             found[start] += ", on a port of which rank 0 has never asked whether it is free"
-        # Keep the groups of both jobs open until here. If both jobs used one port, it has led to an
-        # error by now.
+        # Keep the groups of both jobs open until here. If both jobs used one port, an error has occurred by
+        # now.
         wait_for_ranks(f"all open, {start}", rank, world_size)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -106,7 +106,7 @@ def run_from_tcp(
 
 
 def _wait_for_other_job(job: str, start: str, world_size: int) -> None:
-    """Wait until rank 0 of both jobs has come here, at most for a moment."""
+    """Wait briefly until rank 0 of both jobs has reached this point."""
     store = open_check_store(f"ports, {start}", world_size)
     store.set(job, "here")
     with suppress(RuntimeError):
@@ -120,7 +120,7 @@ def run_from_file(
     folder = launch_folder() / "meeting"
     folder.mkdir(exist_ok=True)
     found, used, real = {}, list[Path](), builtins.hash
-    # Imitate processes that were not forked: in each of them, strings have different hashes.
+    # Imitate processes that were not forked, in each of which strings have different hashes.
     builtins.hash = lambda value: real((value, rank) if isinstance(value, str) else value)
     for number, job_id in enumerate(job_ids, 1):
         with watch_init():
@@ -147,7 +147,7 @@ def run_from_file(
 
 @contextmanager
 def watch_init(before_first: Callable[[], None] | None = None) -> Iterator[list[str]]:
-    """Record each start of a group, under any name, as a span that names its address and rank.
+    """Record each start of a group, under any name, as a span with its address and rank.
 
     before_first: called before the first start by an address.
     """
@@ -193,7 +193,7 @@ def _short_url(url: str) -> str:
 
 
 def _watch_ports() -> list[str]:
-    """Return a list to which each request for a port adds an entry: a socket, or a store at port 0."""
+    """Return a list to which each request for a port (a socket, or a store at port 0) adds an entry."""
     asked: list[str] = []
     store: Any = TCPStore
     make = store.__init__
@@ -227,7 +227,7 @@ def wait_for_ranks(what: str, rank: int, world_size: int, started: bool | None =
     store.set(f"{what}/{rank}", "here")
     if (
         dist.is_initialized() if started is None else started
-    ):  # A rank that started no group may leave, because the others see its key.
+    ):  # A rank without a group may leave, because the others see its key.
         store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 

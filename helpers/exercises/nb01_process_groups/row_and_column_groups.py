@@ -17,7 +17,7 @@ from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    # 2 x 3 and 3 x 2 reveal more mistakes than a line or a square; from 6 ranks on, every grid is of
+    # 2 x 3 and 3 x 2 reveal more mistakes than a line or a square, so every grid of 6 or more ranks is of
     # this kind
     grids = [rows for rows in range(2, n) if n % rows == 0]
     rows = draw.of(*grids) if n > 4 else draw.of(1, n, *2 * grids)
@@ -33,12 +33,12 @@ def case(draw: Draw) -> Case:
         [(rows, cols, x) for x in mine],
         right=NamedParts(right, scale=sum(largest(x) for x in mine)),
         facts={"rows": rows, "cols": cols},
-        telling=min(rows, cols) > 1,  # on a line, one of the two groups has only one rank
+        telling=min(rows, cols) > 1,  # in a line, one of the two groups has only one rank
     )
 
 
 def find_wrong_reductions(trace: Trace, case: Case) -> str:
-    """Return which rank did not reduce once in each of its groups. A group of one rank is optional."""
+    """Return the rank that did not reduce once in each of its groups. A group of one rank is optional."""
     rows, cols = case.facts["rows"], case.facts["cols"]
     for rank in range(case.world_size):
         r, c = divmod(rank, cols)

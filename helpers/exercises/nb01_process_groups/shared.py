@@ -19,7 +19,7 @@ Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
-    """Return a rank's starts of a group: the rank that it passed, and the address."""
+    """Return a rank's starts of a group: the passed rank, and the address."""
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT_PATTERN.fullmatch(e.call))]
 
 
@@ -64,7 +64,7 @@ def _lacks_a_start(case: Case, run: Run) -> bool:
 
 
 def find_mismatched_start(trace: Trace, case: Case) -> str:
-    """Return which rank's last start does not fit its job. No other rule checks the arguments of a start."""
+    """Return the rank whose last start does not fit its job. No other rule checks a start's arguments."""
     for job in case.facts["jobs"]:
         ports = set[str]()
         for own, rank in enumerate(job):
@@ -142,7 +142,7 @@ START_ADVICE = (
 
 
 def group_advice(name: str, got: Parts) -> str:
-    """Return the advice for a group that is not as expected."""
+    """Return the advice for an unexpected group."""
     said = str(got.get(name))
     if said.startswith("no process group"):
         return (

@@ -16,8 +16,8 @@ def run_after_previous_case(
 ) -> Any:
     """Call the answer once all ranks have finished the previous case; higher ranks start first.
 
-    Otherwise a receive from any rank could match a message that a faster rank sends in the next case. Ranks
-    meet in the group's store, which leaves no event in the trace.
+    Otherwise a receive from any rank could match a faster rank's message of the next case. Ranks synchronize
+    through the group's store, which leaves no event in the trace.
     """
     store = _get_default_store()
     arrived = store.add("arrived", 1)

@@ -41,7 +41,7 @@ def find_large_message(trace: Trace, case: Case) -> str:
 
 
 def expected_calls(case: Case, rank: int) -> tuple[str, ...]:
-    """Return a rank's order of calls: a middle rank sends each chunk on before it receives the next."""
+    """Return a rank's order of calls: a middle rank forwards each chunk before it receives the next."""
     one = ("recv",) * (rank > 0) + ("send",) * (rank < case.world_size - 1)
     return one * int(case.facts["chunks"])
 

@@ -7,4 +7,4 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 TRANSFERS = (OnlyCalls(("send", "recv")), EachIsWaitedFor())
-"""An `isend` counts as a send, too, but the answer must then wait for it."""
+"""An `isend` also counts as a send, but the answer must then wait for it."""

@@ -1,1 +1,1 @@
-"""Exercises of notebook 03: transfers that are issued first and waited for later."""
+"""Exercises of notebook 03: nonblocking transfers."""

@@ -1,9 +1,9 @@
-"""Run answers of notebook 03: keep the Work of each transfer, and provide `fill` and `compute`.
+"""Run answers of notebook 03: keep each transfer's Work, and provide `fill` and `compute`.
 
-    answer -- isend, irecv --> Work, also kept here --> completed here if the answer never waits for it
+    answer -- isend, irecv --> Work, also kept here --> completed here if the answer never waits
 
-If the answer drops a Work, its transfer may or may not be lost. Because every Work is kept here, a rule
-on the trace reports those that the answer never waited for, in every run.
+If the answer drops a Work, its transfer may or may not be lost. Because every Work is kept, a rule on the
+trace can report missing waits in every run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.ranks.rank_context import span
 BATCH, COMPUTE, FILL = "batch", "compute", "fill"
 """Names of spans: "batch of 2", "compute", "fill 0"."""
 _FINISH_TIMEOUT = timedelta(seconds=3)
-"""How long to wait for a transfer that the answer never waited for. A message that matches arrives sooner."""
+"""Timeout for a transfer that the answer never waited for. A matching message arrives sooner."""
 _BUSY_TURNS = 5
 
 
@@ -53,13 +53,13 @@ class InFlightTransfer:
 
 @contextmanager
 def keep_transfers() -> Iterator[list[InFlightTransfer]]:
-    """Keep every transfer in an adversarial world; finally complete those that were never waited for."""
+    """Keep every transfer in an adversarial world; finally complete the transfers without a wait."""
     transfers: list[InFlightTransfer] = []
 
     def keep_work(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
             work = real(group, tensors, *args)
-            if isinstance(work, DeferredWork):  # otherwise torch's own code has issued the transfer
+            if isinstance(work, DeferredWork):  # otherwise torch has issued the transfer
                 transfers.append(InFlightTransfer(tensors[0], work))
                 work.wait = transfers[-1].wait  # type: ignore[method-assign]
             return work
@@ -77,7 +77,7 @@ def keep_transfers() -> Iterator[list[InFlightTransfer]]:
                 try:
                     unseen(transfer.work._work, _FINISH_TIMEOUT)
                 except RuntimeError:
-                    break  # no rank takes part in this transfer, which the trace shows
+                    break  # this transfer has no partner, as the trace shows
     finally:
         for name, real in before.items():
             setattr(dist.ProcessGroup, name, real)
@@ -86,7 +86,7 @@ def keep_transfers() -> Iterator[list[InFlightTransfer]]:
 def run_keeping_transfers(
     answer: Callable[..., Any], rank: int, world_size: int, *args: Any
 ) -> Any:
-    """Call the answer as kind RANKS does, and keep its transfers."""
+    """Call the answer like kind RANKS, and keep its transfers."""
     with keep_transfers():
         return answer(rank, world_size, *args)
 
@@ -125,10 +125,9 @@ def run_with_compute(
 def run_fill_and_send(
     answer: Callable[..., Any], rank: int, world_size: int, dst: int, messages: torch.Tensor
 ) -> Any:
-    """Call the answer on every rank but `dst`, which receives the messages of one sender after the other.
+    """Call the answer on all ranks but `dst`, which receives the messages of one sender after the other.
 
-    Return the number of buffers that were filled or sent on a sender, and the received messages by rank on
-    `dst`.
+    Return the number of filled or sent buffers on a sender, and the received messages by rank on `dst`.
     """
     count, length = messages.shape
     if rank == dst:
@@ -151,7 +150,7 @@ class _BufferFiller:
     messages: torch.Tensor
     transfers: list[InFlightTransfer]
     buffers: list[torch.Tensor] = field(default_factory=list)
-    """Keeps the buffers alive, so that no two of them get the same address one after the other."""
+    """The buffers, kept alive so that no two successive buffers get the same address."""
 
     def fill(self, buffer: torch.Tensor, index: int) -> None:
         """Write message `index` into `buffer`."""

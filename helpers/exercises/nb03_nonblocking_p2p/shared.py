@@ -1,4 +1,4 @@
-"""Rules of the exercises of notebook 03, and the advice that they all share."""
+"""Rules and shared advice of the exercises of notebook 03."""
 
 from __future__ import annotations
 

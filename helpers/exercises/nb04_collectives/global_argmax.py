@@ -28,13 +28,13 @@ def case(draw: Draw) -> Case:
         else draw.dtype(torch.float32, torch.float64, torch.int64, torch.float16)
     )
     lengths, owner = [draw.whole(1, 6) for _ in range(n)], draw.rank()
-    if kind == "equal largest" and n > 1:  # a later rank has the maximum, too, at a lower index
+    if kind == "equal largest" and n > 1:  # a later rank also has the maximum, at a lower index
         owner = min(owner, n - 2)
         lengths[owner] += 1
     if kind == "many numbers":
         lengths[owner], dtype = draw.whole(2100, 2500), draw.of(torch.float16, torch.int64)
     numbers = [torch.tensor(draw.rng.choices(range(2, 90), k=k)) for k in lengths]
-    # Tenths: an answer that compares whole numbers takes different maxima for equal ones.
+    # Tenths, because an answer that compares whole numbers would then treat different maxima as equal.
     parts = [part / 10 if dtype.is_floating_point else part for part in numbers]
     parts = [part.to(dtype) for part in parts]
     if kind == "all negative":
@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
         index = 2049 + 2 * draw.whole(0, 20)  # float16 cannot hold odd numbers beyond 2048
     parts[owner][index] = top
     if kind == "equal largest":
-        # of equal maxima, the first one counts on a rank, and the lowest rank counts across ranks
+        # among equal maxima, the first one on the lowest rank counts
         parts[owner][index:] = top
         for later in range(owner + 1, n):
             parts[later][0] = top

@@ -21,7 +21,7 @@ def case(draw: Draw) -> Case:
     x = draw.tensor((rows, draw.whole(1, 3)))
     each = -(-rows // n)
     if rows > 1:
-        # An answer must not leave out a row because it has only zeros
+        # An answer must not leave out a row because it consists of zeros
         x[draw.whole(0, rows - 1)] = 0
     return Case(
         f"{rows} rows of {x.dtype}, from rank {src}",

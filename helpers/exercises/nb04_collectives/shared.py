@@ -1,4 +1,4 @@
-"""Each rank's share of some elements, and rules for lists that only the root passes, for notebook 04."""
+"""Each rank's share of some elements, and rules for lists passed only by the root, for notebook 04."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ ROOT_ONLY_ADVICE = (
 
 
 def share(count: int, n: int, rank: int) -> slice:
-    """Return rank `rank`'s share of `count` elements: ⌈count / n⌉, or what is left for the last ranks."""
+    """Return rank `rank`'s share of `count` elements: ⌈count / n⌉, or the rest for the last ranks."""
     each = -(-count // n)
     return slice(rank * each, (rank + 1) * each)

@@ -19,7 +19,7 @@ from helpers.exercises.nb04_collectives.shared import share
 def case(draw: Draw) -> Case:
     n, length = draw.ranks, draw.length()
     mine = draw.tensors((length,), draw.dtype(*SUMMED))
-    # two numbers that cancel out: a sum may be 0
+    # two numbers that cancel out, because a sum may be 0
     for x in mine[:: max(1, n - 1)] if length else ():
         x[0] = -mine[0][0]
     total = torch.stack(mine).sum(0)

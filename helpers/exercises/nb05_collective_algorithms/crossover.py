@@ -16,7 +16,7 @@ from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.exercises.nb05_collective_algorithms.in_ranks import run_with_scripted_messages
 
 TOLERANCE, LENGTH_TOLERANCE = 0.10, 0.25
-"""By how much alpha, beta and the length may be off. Robust fits are within 0.05."""
+"""Largest relative errors of alpha and beta, and of the length. Robust fits are within 0.05."""
 NOT_THREE_NUMBERS = Finding("return three numbers: (alpha, beta, length)")
 UNITS_ADVICE = "Return seconds, and seconds per byte: no other units."
 MEDIAN_ADVICE = (
@@ -54,7 +54,8 @@ def case(draw: Draw) -> Case:
 def crossover_bytes(alpha: float, beta: float, ranks: int) -> float:
     """Return the message size in bytes from which a ring all-reduce is faster than recursive doubling.
 
-    There, log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p). p is a power of two, at least 4.
+    At this size n, log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p). p is a power of two, at
+    least 4.
     """
     doublings, steps = log2(ranks), 2 * (ranks - 1)
     return alpha * (steps - doublings) / (beta * (doublings - steps / ranks))

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 _EMPTY_TEXT = "no runs, so nothing is drawn"
 _GRID_COLOR = "#CCCCCC"
 _MAP_WIDTH, _MAX_ROW_WIDTH = 1.5, 8.8
-"""Width of one map, and largest width of a row of them, in inches."""
+"""Width of one map, and largest width of a row of maps, in inches."""
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 _Matrix = list[list[int]]
 
 
 def traffic_grid(runs: Mapping[str, Run | Trace], *, columns: int = 4) -> Picture:
-    """Draw for each run which rank sent how many bytes to which; all maps share one color scale.
+    """Draw, for each run, the bytes sent from each rank to each rank; all maps share one color scale.
 
-    columns: how many maps are in a row. Only messages are shown, as `traffic` counts them.
-    Raises TypeError for anything but runs or traces.
+    columns: the number of maps in a row. Only messages are shown, counted as in `traffic`. Raises TypeError
+    for anything but runs or traces.
     """
     matrices = {label: traffic_matrix(trace_of(run)) for label, run in runs.items()}
     if not matrices:

@@ -24,7 +24,7 @@ def doubling_steps(case: RuleCase) -> int:
 
 
 def extra_ranks(case: RuleCase) -> int:
-    """Return how many ranks exceed the largest power of two."""
+    """Return the number of ranks beyond the largest power of two."""
     return int(case.world_size - 2 ** doubling_steps(case))
 
 
@@ -47,7 +47,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
     CrashAdvice(".", SELF_MESSAGE_ADVICE, when=_has_self_message),
     HangAdvice(SELF_MESSAGE_ADVICE, when=_has_self_message),
 )
-"""`Exercise.failed` of all these exercises."""
+"""The advice in `Exercise.failed` of all these exercises."""
 SEND_FIRST_ADVICE: Any = HangAdvice(
     "All ranks send first, and each `send` waits for a `recv`. Both directions fit in one round: start with "
     "`isend`, receive, then `wait()` for what you sent.",

@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
     total = grid.sum((0, 1))
     hosts = n // per_host
-    part = ceil(total.numel() / n)  # elements that a rank sends in one step of a ring over hosts
+    part = ceil(total.numel() / n)  # elements sent by a rank in one step of a ring over hosts
     right = NamedParts([{"sum": total, "x": ""}] * n, scale=largest(*mine))
 
     return Case(
@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_excess_between_hosts(trace: Trace, case: Case) -> str:
-    """Return which call makes a rank send more to other hosts than one chunk's ring over hosts needs."""
+    """Return the first call that makes a rank send more to other hosts than one chunk's ring requires."""
     per_host, most = case.facts["per_host"], case.facts["most"]
     for rank in range(case.world_size):
         sent = 0.0
@@ -71,7 +71,7 @@ def find_excess_between_hosts(trace: Trace, case: Case) -> str:
 
 
 def _forwards_broadcast(event: Event) -> bool:
-    """Return whether a rank that is not the root forwards a broadcast: all do except the last of a chain."""
+    """Return whether a rank other than the root forwards a broadcast, like all but the last of a chain."""
     ranks = event.group_ranks
     if event.root not in ranks:
         return False

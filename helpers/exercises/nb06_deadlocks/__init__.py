@@ -1,1 +1,1 @@
-"""Exercises of notebook 06: repair programs that hang, and find the rank that caused a hang."""
+"""Exercises of notebook 06: repair hanging programs, and find the rank that caused a hang."""

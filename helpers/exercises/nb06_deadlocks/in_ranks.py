@@ -1,4 +1,4 @@
-"""Run answers of notebook 06 while some ranks stay away, or with a file to prepare."""
+"""Run answers of notebook 06 with absent ranks, or with a file to prepare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helpers.ranks.rank_context import launch_folder, span
 _ROLL_CALL_S = 0.1
 """Seconds after which a barrier with missing ranks times out, whatever timeout the answer passes."""
 _PREPARE_S = 0.012
-"""Seconds that preparing takes: a rank that does not wait for it reads too early."""
+"""Seconds needed for preparing, so that a rank that does not wait reads too early."""
 _MAX_WAIT_S = 2.0
 
 
@@ -31,7 +31,7 @@ def run_with_absent_ranks(
 ) -> dict[str, Any]:
     """Call the answer on all ranks except the absent ones; return its value or, on rank 0, its error.
 
-    The result also has "asked": the timeouts that it passed to monitored_barrier, in seconds.
+    The result also has "asked": the timeouts passed to monitored_barrier, in seconds.
     """
     timeouts: list[float] = []
     if rank in absent:
@@ -45,7 +45,7 @@ def run_with_absent_ranks(
                 raise
             if rank:
                 return {}
-            # Return its error, so that the others do not wait for its reply
+            # Return the error, so that the other ranks do not wait for a reply
             dist.destroy_process_group()
             return {"asked": timeouts, "raised": str(error)}
     return {"asked": timeouts, "returned": returned}
@@ -53,10 +53,9 @@ def run_with_absent_ranks(
 
 @contextmanager
 def _record_roll_calls(rank: int, present: list[int], timeouts: list[float]) -> Iterator[None]:
-    """Record the timeouts of monitored_barrier; if ranks are absent, shorten them once all others are
-    waiting.
+    """Record the timeouts of monitored_barrier; shorten them once all ranks but absent ones are waiting.
 
-    Without that condition, a rank that is only late on a busy machine would be named, too.
+    Without that condition, a rank that is merely late on a busy machine would also be named.
     """
     group: Any = dist.ProcessGroup
     real = group.monitored_barrier
@@ -83,7 +82,7 @@ def _record_roll_calls(rank: int, present: list[int], timeouts: list[float]) -> 
 def run_with_file(
     answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str | None
 ) -> Any:
-    """Pass the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
+    """Pass the answer `prepare`, which writes a file slowly, and `read`, which needs that file."""
     path = launch_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
     path.with_suffix(f".{rank}").touch()
 

@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
     if draw.of(True, *[False] * 7) and n > 1:
         most = n - 1 if n == 2 or draw.of(True, False, False) else max(1, n - 2)
         absent = sorted(draw.rng.sample(range(1, n), draw.whole(min(2, most), most)))
-    sign = draw.of(1, -1)  # all numbers have one sign, so that no sum cancels and loses digits
+    sign = draw.of(1, -1)  # all numbers have the same sign, so that no sum cancels and loses digits
     batches = [
         [sign * draw.tensor((draw.whole(0, 5),), torch.float32).abs() for _ in range(count)]
         for count in counts
@@ -68,14 +68,14 @@ def case(draw: Draw) -> Case:
         [(mine, patience, absent) for mine in batches],
         right=judge,
         facts={"absent": absent, "who": who, "never": never, "steps": max(counts)},
-        # Each case has its own world, because absent ranks make a world unusable
+        # Each case has a separate world, because absent ranks make a world unusable
         env={} if absent else None,
         seconds=6.0,
     )
 
 
 def describe_wrong_ranks(message: str, absent: list[int], n: int) -> str:
-    """Return "" if an error names the absent ranks, in any words, and not simply all ranks."""
+    """Return "" if an error names the absent ranks, in any words, instead of all ranks."""
     lists = [
         {int(number) for number in re.findall(r"\d+", part)}
         for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", message.split("Original")[0])

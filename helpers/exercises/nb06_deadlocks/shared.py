@@ -9,11 +9,11 @@ from helpers.checks.author import *
 
 OPS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 Table = dict[int, tuple[str, list[int]]]
-"""collective_seq_id -> the function that a rank called, and the size of its tensor."""
+"""collective_seq_id -> the function called by a rank, and the size of its tensor."""
 
 
 def draw_tables(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
-    """Draw what each rank called: the same on all ranks, except at the fault and perhaps after it."""
+    """Draw each rank's calls: the same on all ranks, except at the fault and perhaps after it."""
     calls: list[tuple[str, list[int]]] = [
         (draw.rng.choice(OPS), [draw.whole(2, 9) for _ in range(draw.of(0, 1, 1, 2, 3))])
         for _ in range(fault + 4)
@@ -40,7 +40,7 @@ def draw_tables(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> l
         for rank in culprits:
             tables[rank][fault] = OPS[(OPS.index(op) + 1) % len(OPS)], size
     if kind in {"op", "missing"} and len(others) > 2 and draw.rng.random() < 0.6:
-        tables[others[0]][fault] = op, [*size, 5]  # readers look for a different size last
+        tables[others[0]][fault] = op, [*size, 5]  # readers check for a different size last
     if kind == "missing" and len(others) > 2 and draw.rng.random() < 0.6:
         tables[others[1]][fault] = OPS[(OPS.index(op) + 2) % len(OPS)], size
     return tables
@@ -53,7 +53,7 @@ def delete_oldest(draw: Draw, table: Table, limit: int) -> None:
 
 
 def make_dump(table: Table, ranks: int, fault: int) -> dict[str, Any]:
-    """Return a rank's dump with those of torch's fields that a reader needs."""
+    """Return a rank's dump with the fields of torch's dumps that a reader needs."""
     entries = [
         {
             "process_group": ["0", "default_pg"],

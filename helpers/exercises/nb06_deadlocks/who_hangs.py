@@ -21,7 +21,7 @@ from helpers.exercises.nb06_deadlocks.shared import (
 
 def case(draw: Draw) -> Case:
     kind, n = draw.of("missing", "missing", "op", "op", "size", "none"), draw.of(3, 4, 5, 6)
-    draw.ranks = n  # ranks of the job that wrote the dumps; a single process reads them
+    draw.ranks = n  # ranks of the job that wrote the dumps, which a single process reads
     fault, lost = (
         draw.whole(3, 9),
         draw.of("none is lost", "old ones are lost", "old ones are lost"),
@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
             delete_oldest(draw, table, fault - 1)
         first = max(map(min, tables))
         early = [table for table in tables if min(table) < first]
-        # calls that cannot be judged, because a dump lacks them
+        # calls that cannot be judged because they are missing from a dump
         if early and draw.rng.random() < 0.5:
             seq = min(early[0])
             early[0][seq] = ("all_reduce", [11])
@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
 
 
 def describe_calls(tables: list[Table], seq: int) -> str:
-    """Describe what each rank has called at a number."""
+    """Describe each rank's call at a number."""
     made = [" ".join(map(str, table[seq])) if seq in table else "nothing" for table in tables]
     return ", ".join(f"rank {rank} {what}" for rank, what in enumerate(made))
 

@@ -1,1 +1,1 @@
-"""Exercises of notebook 07: which rank gets which sample."""
+"""Exercises of notebook 07: the distribution of samples over ranks."""

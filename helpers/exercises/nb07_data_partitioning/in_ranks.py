@@ -1,4 +1,4 @@
-"""Run answers of notebook 07: with several seeds, without torch's own sampler, or in many readers."""
+"""Run answers of notebook 07: with several seeds, without torch's sampler, or in many readers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def run_with_seeds(
 def run_without_torch_sampler(
     answer: Callable[..., Any], rank: int, world_size: int, *setting: Any
 ) -> Any:
-    """Call the answer with one setting, while torch's own sampler raises an error.
+    """Call the answer with one setting, while torch's sampler raises an error.
 
-    The class raises an error under every name that it has, and its module cannot be imported again. An
-    answer that runs torch's source file, for example with `runpy`, is accepted, like one that contains a
-    copy of it.
+    The class raises an error under all its names, and its module cannot be imported again. An answer that
+    runs torch's source file, for example with `runpy`, is accepted, like an answer with a copy of the source.
     """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _refuse)
@@ -56,10 +55,9 @@ def run_all_readers(
     workers: int,
     processes: bool,
 ) -> list[list[int]]:
-    """Return what each reader of this rank yields, in worker processes or one after the other in this one.
+    """Return the samples of each reader of this rank, in worker processes or one after the other in this one.
 
-    Each reader is first tried on an endless stream, in this process, where `get_worker_info()` is
-    simulated.
+    Each reader is first tried on an endless stream, in this process, with a simulated `get_worker_info()`.
     """
     readers, shares = max(1, workers), []
     nothing: Any = None
@@ -95,7 +93,7 @@ def _run_in_processes(
 
 
 class _Stream(IterableDataset[tuple[int, int]]):
-    """The samples that the answer yields in each worker, each with the id of the worker that read it."""
+    """The samples yielded by the answer in each worker, each with the id of that worker."""
 
     def __init__(
         self, answer: Callable[..., Any], rank: int, world_size: int, samples: Sequence[int]

@@ -26,7 +26,7 @@ REPEATED_ADVICE = (
 )
 SHUFFLE_ADVICE = "Shuffle all samples first, then deal them out."
 MIN_SHUFFLED = 16
-"""Two shuffled orders of this many samples are never equal by chance."""
+"""Number of samples from which two shuffled orders are never equal by chance."""
 
 
 def case(draw: Draw) -> Case:
@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_rank(tries: Any) -> Finding | None:
-    """Describe what is wrong with what one rank returned for five seeds, two of them equal."""
+    """Describe the problem with one rank's results for five seeds, two of them equal."""
     lists = [as_int_list(one) for one in tries] if isinstance(tries, list) else [None]
     if len(lists) != 5 or any(one is None for one in lists):
         return Finding(
@@ -56,7 +56,7 @@ def judge_rank(tries: Any) -> Finding | None:
 
 
 def judge_all_ranks(values: list[Any], length: int) -> Finding | None:
-    """Describe what is wrong with what all ranks returned."""
+    """Describe the problem with all ranks' results."""
     n = len(values)
     tries = [[as_int_list(mine[k]) or [] for mine in values] for k in range(1, 5)]
     for shares in tries:
@@ -77,7 +77,7 @@ def judge_all_ranks(values: list[Any], length: int) -> Finding | None:
 
 
 def find_missing_shuffle(tries: list[list[list[int]]], length: int) -> Finding | None:
-    """Describe what the orders of four seeds have in common that random orders would not."""
+    """Describe a regularity in the orders of four seeds that random orders would not have."""
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
         return Finding(

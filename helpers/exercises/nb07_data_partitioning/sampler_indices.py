@@ -15,7 +15,7 @@ from helpers.exercises.nb07_data_partitioning.shared import torch_indices
 
 def case(draw: Draw) -> Case:
     p, kind = draw.of(1, 2, 3, 4, 5, 6, 7, 8), draw.of("few", "even", "uneven", "uneven")
-    length = p * draw.whole(2, 4)  # with one sample for each rank, `[rank]` would often be right
+    length = p * draw.whole(2, 4)  # with one sample per rank, `[rank]` would often be right
     if kind == "uneven":
         length = max(1, length - draw.whole(0, p - 1))
     elif kind == "few":

@@ -35,14 +35,14 @@ def case(draw: Draw) -> Case:
 
 
 def judge_rank(shares: Any, readers: int) -> Finding | None:
-    """Describe what is wrong with the shares of one rank's readers, apart from those of other ranks."""
+    """Describe the problem with the shares of one rank's readers, regardless of other ranks' shares."""
     if not isinstance(shares, list) or len(shares) != readers or None in map(as_int_list, shares):
         return Finding("what it returns are not samples of the stream")
     return None
 
 
 def judge_all_ranks(values: list[Any], samples: list[int], workers: int) -> Finding | None:
-    """Describe what is wrong with the shares of all readers of all ranks."""
+    """Describe the problem with the shares of all readers of all ranks."""
     shares = {
         f"worker {w} of rank {r}" if workers else f"rank {r}": as_int_list(share) or []
         for r, mine in enumerate(values)

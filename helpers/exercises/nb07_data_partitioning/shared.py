@@ -1,4 +1,4 @@
-"""The indices that torch's own sampler yields, and what is wrong with shares, for notebook 07."""
+"""The indices of torch's sampler, and problems with shares, for notebook 07."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def torch_indices(
     seed: int = 0,
     epoch: int = 0,
 ) -> list[int]:
-    """Return what torch's own DistributedSampler yields."""
+    """Return the indices yielded by torch's DistributedSampler."""
     places: Any = range(length)
     sampler: DistributedSampler[int] = DistributedSampler(
         places, replicas, rank, shuffle, seed, drop_last
@@ -42,7 +42,7 @@ def as_int_list(value: Any) -> list[int] | None:
 
 
 def find_uneven_shares(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
-    """Return why shares do not divide all samples evenly, or "". Each share has the name of its owner."""
+    """Return why shares do not divide all samples evenly, or "". Shares are given by their owners' names."""
     left, owner = Counter(samples), dict[int, str]()
     for name, share in shares.items():
         for sample in share:

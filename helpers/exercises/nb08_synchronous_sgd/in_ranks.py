@@ -1,6 +1,6 @@
-"""Run answers of notebook 08 inside the ranks, and record how they train.
+"""Run answers of notebook 08 inside the ranks, and record their training.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run_with_gradients(
 ) -> dict[str, Any]:
     """Call the answer on a model with these gradients, as if backward had just computed them."""
     model, made = nn.Module(), {}
-    # Make them in a different order on each rank, so that a Python set of them iterates differently, too.
+    # Make them in a different order on each rank, so that iterating over a Python set of them also differs.
     for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
         : len(parameters)
     ][:: 1 - 2 * (rank % 2)]:
@@ -68,7 +68,7 @@ def run_accumulation(
 ) -> dict[str, Any]:
     """Call the answer for several accumulation steps, leaving the gradients of one step for the next.
 
-    An answer may run forward, but not backward, for a microbatch whose classes are all ignored.
+    If all classes of a microbatch are ignored, an answer may run forward, but not backward.
     """
     define_if_missing(average_gradients)
     model = build_classifier(weights)
@@ -112,8 +112,8 @@ def run_accumulation(
 class Training(NamedTuple):
     """A rank's initial weights, optimizer settings and samples.
 
-    last: the answer's last argument. steps: how often this rank's optimizer steps in each call. buffer:
-    whether the model has a buffer with different values on each rank, which must not change.
+    last: the answer's last argument. steps: the number of this rank's optimizer steps in each call. buffer:
+    whether the model has a buffer, with different values on each rank, which must not change.
     """
 
     weights: Weights
@@ -168,9 +168,9 @@ def run_in_jobs(
 ) -> dict[str, Any]:
     """Call the answer to read in several jobs, one after the other.
 
-    jobs: (number of ranks, number of steps) of each. A job gets the state that rank 0 of the previous job
-    returned, written as JSON. No message is needed to pass the state on, because each rank also calls
-    the answer as rank 0.
+    jobs: (number of ranks, number of steps) of each. A job gets the state returned by rank 0 of the previous
+    job, written as JSON. No message is needed for passing the state, because each rank also calls the answer
+    as rank 0.
     """
     written = "null"
     before = torch.get_rng_state()
@@ -188,7 +188,7 @@ def run_in_jobs(
 
 
 def _as_json(state: Any) -> tuple[str, str]:
-    """Return a state as JSON and "", or "" and why JSON cannot hold it."""
+    """Return a state as JSON and "", or "" and the reason why it cannot be written as JSON."""
     if not isinstance(state, dict):
         return "", f"the state is of type {type(state).__name__}, not a dict"
     try:
@@ -201,7 +201,7 @@ def _as_json(state: Any) -> tuple[str, str]:
     return written, ""
 
 
-# --- the solution of an earlier exercise, in case the answer needs it -----------------------------
+# --- the solution of an earlier exercise, if the answer needs it ----------------------------------
 
 
 def average_gradients(model: nn.Module) -> None:

@@ -95,7 +95,7 @@ def step_label(job: int, size: int, step: int) -> str:
 
 
 def find_wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
-    """Return what is wrong with the samples that the ranks read in one step, or ""."""
+    """Return the problem with the samples read by the ranks in one step, or ""."""
     read = [sample for share in shares.values() for sample in share]
     if twice := sorted({s for s in read if read.count(s) > 1}):
         ranks = [rank for rank, share in shares.items() if twice[0] in share]

@@ -1,4 +1,4 @@
-"""Optimizer settings and advice that exercises of notebook 08 share."""
+"""Optimizer settings and advice shared by exercises of notebook 08."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCUMULATION_ADVICE = {
     "held": MICROBATCH_ADVICE,
     "mode": "Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.",
 }
-"""For each problem that `run_accumulation` reports."""
+"""Advice for each problem reported by `run_accumulation`."""
 NO_GRADIENT_ADVICE = CrashAdvice(
     "'NoneType' object has no attribute '(zero_|fill_|data|detach_|mul_|div_)'",
     "`p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.",

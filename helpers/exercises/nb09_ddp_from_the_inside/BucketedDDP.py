@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
     ]
     if kind == "different layers":
         some = [("left",), ("right",), LEFT_RIGHT, ("right",)][:n] if n > 1 else [("left",)]
-    # The routes of the ranks change from step to step.
+    # The ranks' routes change from step to step.
     routes = [[some[(r + step) % n] for step in range(steps)] for r in range(n)]
     limit = draw.of(8, 64, 100, 128, 160, 256, 1_000_000)
     label = f", buckets of {limit} bytes" + f", {kind} on some ranks" * bool(kind and n > 1)
@@ -64,7 +64,7 @@ def bucket_bytes(sizes: Sequence[int], limit: int) -> list[int]:
 
 
 def find_wrong_buckets(trace: Trace, case: Case) -> str:
-    """Return how the all_reduces of a rank differ from the buckets of this model."""
+    """Return the difference between a rank's all_reduces and this model's buckets."""
     steps, dtype = case.facts["steps"], case.facts["dtype"]
     for rank in range(case.world_size):
         made = [event for event in trace.of(rank) if event.op == "all_reduce"]
@@ -123,7 +123,7 @@ def ranks_use_different_orders(case: Case, run: Run) -> bool:
 
 
 def has_different_gradients(case: Case, run: Run) -> bool:
-    """Return whether gradients become ready in different orders, or not at all on some ranks."""
+    """Return whether gradients become ready in different orders, or never on some ranks."""
     return ranks_use_different_layers(case, run) or ranks_use_different_orders(case, run)
 
 

@@ -36,7 +36,7 @@ def _records(name: str, run: Run) -> bool:
 
 
 EARLY_WRITE = "was changed before wait"
-"""Words of the error for a tensor that is written to while a call is in flight."""
+"""Words of the error for writing to a tensor while a call is in flight."""
 EARLY_WRITE_ADVICE = (
     CrashAdvice(
         EARLY_WRITE,

@@ -14,7 +14,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import run_compression
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDP_COLLECTIVES
 
 TOLERANCE = {torch.float32: 4e2, torch.float64: 4e6}
-"""How many times the usual tolerance of a dtype is allowed after its values have passed through float16."""
+"""Allowed error after values have passed through float16, as a multiple of the dtype's usual tolerance."""
 WAIT_ADVICE = (
     "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
 )
@@ -26,7 +26,7 @@ def case(draw: Draw) -> Case:
     shapes = [draw.shape((0, 1, 2), 1) for _ in range(draw.whole(2, 4))]
     grads = [draw.tensors(shape, dtype) for shape in shapes]
     grads = [[g / max(largest(*each), 1e-300) for g in each] for each in grads]
-    # the other cases test how much precision small numbers lose
+    # the other cases test the loss of precision in small numbers
     for g in grads[0] if large else ():
         g.fill_(draw.whole(45_000, 60_000) if n == 2 else 50_000)
     weights = [draw.tensor(shape, torch.float32, 1.0) for shape in shapes]
@@ -49,7 +49,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_dtype(trace: Trace, case: Case) -> str:
-    """Return which all_reduce does not send float16."""
+    """Return the all_reduce that does not send float16."""
     for event in trace.calls:
         if event.op == "all_reduce" and event.dtype != "float16":
             return f"rank {event.rank} passes {event.dtype} to all_reduce{at(event)}; expected: float16."
@@ -57,7 +57,7 @@ def find_wrong_dtype(trace: Trace, case: Case) -> str:
 
 
 def find_blocking_call(trace: Trace, case: Case) -> str:
-    """Return which all_reduce in a hook blocks."""
+    """Return the blocking all_reduce in a hook."""
     for event in trace.calls:
         if event.op == "all_reduce" and not event.asynchronous:
             return (

@@ -1,6 +1,6 @@
 """Run answers of notebook 09 inside the ranks: build a model and a wrapper, and watch them.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from helpers.ranks.rank_context import span
 Route = Sequence[str]
 """The layers that an input passes, in order."""
 HOOKED_TWICE, REDUCED_TWICE = "hooked twice", "reduced twice"
-"""Spans that a rank records after a backward in which a second all_reduce of a gradient was started before
-the first one had ended: the parameter has several hooks, or one."""
+"""Names of spans recorded after a backward that started a second all_reduce of a gradient before the first
+one had ended: with several hooks of the parameter, and with one."""
 
 
 def run_broadcast(
@@ -46,11 +46,11 @@ def run_broadcast(
     tied: bool,
     src: int,
 ) -> dict[str, Any]:
-    """Call the answer to make all ranks' modules equal, and return what this rank's module then holds."""
+    """Call the answer to make all ranks' modules equal, and return the contents of this rank's module."""
     module = nn.Module()
     inner = nn.Module()
     module.add_module("inner", inner)
-    # Make them in a different order on each rank, so that a Python set of them iterates differently, too.
+    # Make them in a different order on each rank, so that iterating over a Python set of them also differs.
     made = {}
     for name, value, kind in entries[:: 1 - 2 * (rank % 2)]:
         made[name] = (
@@ -71,7 +71,7 @@ def run_broadcast(
     trained = [p.requires_grad for p in before]
     # Keep the tensors, so that no address is used twice
     views = [tensor.detach() for tensor in before]
-    answer(*([module, src] if src else [module]))  # the default of src is 0
+    answer(*([module, src] if src else [module]))  # src has the default 0
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
     there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))
@@ -94,11 +94,11 @@ def _copy_tensor(module: nn.Module, name: str) -> Any:
 
 
 class MixedModel(nn.Module):
-    """A model with every kind of layer that a wrapper may handle wrongly.
+    """A model with all kinds of layers that a wrapper might handle wrongly.
 
-    `table` and `out` may share one weight. `frozen` is not trained. `spare`, which only some models
-    have, is not trained either, because no route uses it. Forward changes the buffers of `norm`, and
-    `state_dict()` leaves out the buffer `scale`.
+    `table` and `out` may share one weight. `frozen` is not trained. `spare`, which only some models have, is
+    also not trained, because no route uses it. Forward changes the buffers of `norm`, and `state_dict()`
+    leaves out the buffer `scale`.
     """
 
     scale: torch.Tensor
@@ -126,14 +126,14 @@ class MixedModel(nn.Module):
 
 
 def build_mixed_model(seed: int, tied: bool, spare: bool, use_float64: bool) -> MixedModel:
-    """Build the model in float64, or in float32. All its values depend on `seed` alone."""
+    """Build the model in float64, or in float32. All its values depend only on `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return MixedModel(tied, spare).to(torch.float64 if use_float64 else torch.float32)
 
 
 def copy_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Copy all parameters and buffers by name; a shared one has its first name."""
+    """Copy all parameters and buffers by name, shared ones by their first name."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().clone() for name, tensor in named}
 
@@ -144,9 +144,9 @@ def compute_loss(model: Any, words: torch.Tensor, route: Route) -> Any:
 
 
 class WrappedTraining(NamedTuple):
-    """A rank's training: a model that differs between ranks, and a row of words and a route for each step.
+    """A rank's training: a model that differs between ranks, and for each step a row of words and a route.
 
-    second: the use of a second wrapper, one of `SECOND_WRAPPERS`.
+    second: how a second wrapper is used, one of `SECOND_WRAPPERS`.
     """
 
     settings: tuple[int, bool, bool, bool]
@@ -160,15 +160,15 @@ class WrappedTraining(NamedTuple):
 SECOND_WRAPPERS = ("none", "idle", "trained first", "trained last")
 """How a second module is wrapped and used.
 
-An idle one is wrapped before the model and never trained. The other ones take all steps of the model. One
-that is trained first is wrapped first, and one that is trained last is wrapped last.
+An idle module is wrapped before the model and never trained. Other modules take all steps of the model. A
+module trained first is also wrapped first, and a module trained last is wrapped last.
 """
 TOGETHER = ("finished last", "finished first")
-"""Further uses of a second wrapper: both modules run backward before the first of them is finished."""
+"""Further uses of a second wrapper: both modules run backward before either is finished."""
 
 
 def build_second_module(seed: int, use_float64: bool) -> nn.Module:
-    """Build the module for a second wrapper. Its parameters have names that the model's have as well."""
+    """Build the module for a second wrapper. Its parameters share names with the model's."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers = {"table": nn.Linear(2, 2), "out": nn.Linear(2, 2, bias=False)}
@@ -187,7 +187,7 @@ def train_wrapped(
     training: WrappedTraining,
     *wrapper_args: Any,
 ) -> dict[str, Any]:
-    """Train a model in the answer's wrapper, which also receives `wrapper_args`, and perhaps a second one."""
+    """Train a model, and perhaps a second one, in the answer's wrapper. wrapper_args: further arguments."""
     settings, rule, words, routes, to_none, second = training
     define_if_missing(broadcast_module)
     model, other_model = (
@@ -204,7 +204,7 @@ def train_wrapped(
     optimizers = [torch.optim.SGD(module.parameters(), rule[0], rule[1]) for module in trained]
     problems: list[str] = []
 
-    # these functions keep the second wrapper until the end, because its hooks must exist
+    # these functions keep the second wrapper alive until the end, because its hooks must exist
     def run_backward(of_model: bool, row: torch.Tensor, route: Route) -> None:
         with span("forward"):
             loss = compute_loss(ddp, row, route) if of_model else _compute_second_loss(other, row)
@@ -243,7 +243,7 @@ def train_wrapped(
 
 @contextmanager
 def _watch_in_flight(problems: list[str]) -> Iterator[None]:
-    """Record in `problems` whether a tensor is written to between its all_reduce and the wait()."""
+    """Record in `problems` any write to a tensor between its all_reduce and the wait()."""
     begin, end = adversarial._InFlightCall.__init__, adversarial._InFlightCall.end
 
     def record_versions(self: Any, *args: Any) -> None:
@@ -267,7 +267,7 @@ def _watch_in_flight(problems: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _watch_repeats(module: nn.Module) -> Iterator[list[str]]:
-    """Record, by the name of a span, if a gradient in flight is reduced again."""
+    """Yield a list that receives the name of a span if a gradient in flight is reduced again."""
     begin, calls, repeats = adversarial._InFlightCall.__init__, list[Any](), list[str]()
 
     def compare_with_open_calls(self: Any, *args: Any) -> None:
@@ -305,7 +305,7 @@ def run_accumulation(
     weights: Weights,
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
-    """Accumulate under the answer's context manager, and try it nested and interrupted."""
+    """Accumulate gradients under the answer's context manager, and try it nested and interrupted."""
     ddp = DistributedDataParallel(build_classifier(weights))
     found: dict[str, Any] = {}
     with _disable(DistributedDataParallel, "no_sync", "ddp.no_sync"):
@@ -321,7 +321,7 @@ def run_accumulation(
 
 
 def _try_flag(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
-    """Return what is wrong with the flag within nested blocks and after exceptions, by name."""
+    """Return the problems with the flag within nested blocks and after exceptions, by name."""
     seen = {}
     ddp.require_backward_grad_sync = True
     with answer(ddp):
@@ -361,11 +361,11 @@ _FLAG_PROBLEMS = {
 }
 
 
-# --- what an output depends on --------------------------------------------------------------------
+# --- dependencies of an output --------------------------------------------------------------------
 
 
 class Layers(nn.Module):
-    """Layers that a route may use or leave out: a tied weight, frozen layers, and one that no route uses."""
+    """Layers that a route may use or leave out: a tied weight, frozen layers, and an unused layer."""
 
     def __init__(self, width: int, frozen: Sequence[str], tied: bool) -> None:
         super().__init__()
@@ -399,9 +399,9 @@ def run_search(
     depth: int,
     kind: str,
 ) -> dict[str, Any]:
-    """Call the answer to search an output's graph; return what it found and whether it changed anything.
+    """Call the answer to search an output's graph; return its result and whether it changed anything.
 
-    kind: where the output comes from. "detached" has no graph, "table only" is computed from the table's
+    kind: the origin of the output. "detached" has no graph, and "table only" is computed from the table's
     weight.
     """
     model = Layers(*settings)
@@ -415,9 +415,8 @@ def run_search(
     if kind == "detached":
         output = output.detach()
     elif output.requires_grad:
-        # Backward frees its saved tensors in C++, where an answer cannot prevent it. The graph can still
-        # be searched, but any further backward fails. So one more backward shows whether the answer ran
-        # one.
+        # Backward frees its saved tensors in C++, where an answer cannot prevent it. The graph can still be
+        # searched, but any further backward fails. So another backward shows whether the answer ran backward.
         trained = [p for p in model.parameters() if p.requires_grad]
         grad(output.sum(), trained, allow_unused=True)
     stale = torch.ones_like(model.spare.weight)
@@ -449,11 +448,11 @@ def run_compression(
     use_float64: bool,
     grads: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
-    """Run backward twice in torch's own DDP with the answer as its hook, the second time with more buckets.
+    """Run backward twice in torch's DDP with the answer as its hook, the second time with more buckets.
 
-    grads: the gradient that backward produces on this rank for each parameter. use_float64: use float64.
+    grads: the gradient produced by backward on this rank for each parameter. use_float64: use float64.
     """
-    # otherwise all gradients of such a small model are one bucket
+    # otherwise all gradients of such a small model would share one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
     model = FixedGradients([w.to(torch.float64 if use_float64 else torch.float32) for w in weights])
     ddp = DistributedDataParallel(model, bucket_cap_mb=1e-6)
@@ -502,7 +501,7 @@ def _check_hook(answer: Callable[..., Any], waits: list[str]) -> Callable[..., A
 
 @contextmanager
 def _forbid_waiting(waits: list[str]) -> Iterator[None]:
-    """Record which code waits for a Work; raise an error instead of waiting for an incomplete future.
+    """Record the code that waits for a Work; raise an error instead of waiting for an incomplete future.
 
     Waiting for such a future would block backward.
     """
@@ -530,16 +529,16 @@ def _forbid_waiting(waits: list[str]) -> Iterator[None]:
 
 
 class _Interrupted(Exception):
-    """Raised inside a block, to see how the context manager handles it."""
+    """Raised inside a block to test the context manager's handling."""
 
 
 class NotAllowed(RuntimeError):
-    """The answer called the function that it is to replace."""
+    """The answer called the function that it should replace."""
 
 
 @contextmanager
 def _disable(owner: Any, name: str, shown_name: str) -> Iterator[None]:
-    """Disable the function that the answer is to replace; `shown_name` is its name in the error."""
+    """Disable the function that the answer should replace; `shown_name` is its name in the error."""
     real = getattr(owner, name)
 
     def refuse(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Code for exercises of notebook 09: replicas in a wrapper, and what torch's own wrapper does to them."""
+"""Code for exercises of notebook 09: replicas in a wrapper, and the results of torch's wrapper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
 from helpers.exercises.shared.gradients import PARITY_MARGIN
 
 DDP_COLLECTIVES = ("all_gather", "all_reduce", "broadcast")
-"""Collectives that torch's wrapper calls by itself, to compare shapes and to send rank 0's state."""
+"""Collectives that torch's wrapper calls to compare shapes and to send rank 0's state."""
 LEFT_RIGHT: Route = ("left", "right")
 RIGHT_LEFT: Route = ("right", "left")
 WRAPPER_RULES: tuple[Any, ...] = (
@@ -87,12 +87,12 @@ _IN_FLIGHT_ADVICE = (
 def draw_wrapped_case(
     draw: Draw, label: str, routes: Sequence[Sequence[Route]], spare: bool, *more: Any
 ) -> Case:
-    """Return a case in which each rank trains on its own words; each step has its own route."""
+    """Return a case in which each rank trains on different words, and each step has a different route."""
     n, wide, tied = draw.ranks, draw.of(True, False), draw.of(True, False)
     to_none = draw.of(True, False)
     all_alike = all(mine == routes[0] for mine in routes)
-    # If ranks use different layers, some buckets start in finish(), so the ranks would start those of two
-    # modules in different orders.
+    # If ranks use different layers, some buckets start in finish(), so the ranks would start the buckets of
+    # two modules in different orders.
     second = draw.of(*SECOND_WRAPPERS, *TOGETHER) if all_alike else draw.of(*SECOND_WRAPPERS)
     rule, seeds = (0.5, draw.of(0.0, 0.9)), [draw.whole(0, 9999) for _ in range(n)]
     steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
@@ -100,7 +100,7 @@ def draw_wrapped_case(
     settings = [(seed, tied, spare, wide) for seed in seeds]
     model = build_mixed_model(*settings[0])
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    # only the gradients of the first step are compared
+    # the check compares only the gradients of the first step
     taken = {layer for mine in routes for layer in mine[0]}
     idle = {"left", "right", "spare"} - taken
     unused = frozenset(f"gradient of {n}" for n in trained if n.partition(".")[0] in idle)

@@ -1,1 +1,1 @@
-"""Exercises of notebook 10: DataParallel against DDP, and how well each of them scales."""
+"""Exercises of notebook 10: DataParallel against DDP, and the scaling of both."""

@@ -21,7 +21,7 @@ from helpers.plan.published import NARAYANAN_2021
 
 PARTS = ("compute", "memory", "gather", "all_reduce", "exchange")
 TELLING_MARGIN = 1.02
-"""How much longer than the second the longest part is at least, so that rounding cannot change the name."""
+"""Minimum ratio of the longest part to the second longest, so that rounding cannot change the name."""
 
 H100_MEMORY = 3.35e12
 """Bytes per second (NVIDIA, data sheet of the H100 SXM)."""
@@ -87,12 +87,12 @@ def draw_task(draw: Draw, kind: str) -> tuple[str, Numbers, Numbers, Numbers, in
 
 
 def draw_published(draw: Draw) -> tuple[str, Numbers, Numbers, Numbers, int]:
-    """Return a run that was published with its layout.
+    """Return a published run with its layout.
 
     GPT: table 1 of Narayanan et al. 2021. Llama 3 405B: table 4 of arXiv 2407.21783, whose weights are
     gathered once for all microbatches. Llama 3.1 70B: table 4 of torchtitan's
-    `benchmarks/llama3_h100_202412_torchtitan.md`. DeepSeek-V3: arXiv 2412.19437, section 3.2, its routed
-    experts only, and as if each copy of a token went over the network by itself.
+    `benchmarks/llama3_h100_202412_torchtitan.md`. DeepSeek-V3: arXiv 2412.19437, section 3.2, only its routed
+    experts, as if each copy of a token were sent separately over the network.
     """
     name = draw.of("GPT", "GPT", "Llama 405B", "Llama 70B", "DeepSeek-V3")
     if name == "GPT":
@@ -154,7 +154,7 @@ def part_seconds(
 
 
 def weight_bytes(model: Mapping[str, float], links: Mapping[str, float]) -> float:
-    """Return the bytes of the weights that one GPU computes with."""
+    """Return the bytes of the weights with which one GPU computes."""
     experts = model["experts"] / links["ep"]
     return 2 * model["matrices"] * model["hidden"] * model["ffn"] * experts / links["tp"]
 
@@ -198,7 +198,7 @@ def find_problem(
 def explain_part(
     part: str, value: float, right: float, model: Numbers, gpu: Numbers, links: Numbers
 ) -> tuple[str, ...]:
-    """Return what to check if a wrong number of seconds is a known multiple of the right one."""
+    """Return advice if a wrong number of seconds is a known multiple of the right one."""
     own = model["experts"] / links["ep"]
     ratio = value / right if right else 0.0
     tp, ep, active = links["tp"], links["ep"], model["active"]
@@ -238,7 +238,7 @@ def explain_part(
     }
     fitting = [words for known, words in causes[part] if known != 1 and math.isclose(ratio, known)]
     halves = math.isclose(ratio, 0.5) and part in ("all_reduce", "exchange")
-    # several causes may fit one ratio, so none of them is stated as a fact
+    # several causes may fit one ratio, so no cause is stated as a fact
     return (*([half_as_long(part)] if halves else ()), *(f"Check this: {each}" for each in fitting))
 
 

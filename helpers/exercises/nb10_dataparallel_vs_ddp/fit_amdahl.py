@@ -18,8 +18,8 @@ from helpers.exercises.nb10_dataparallel_vs_ddp.shared import finite_numbers, sh
 NOISE_PATTERN = (0, -0.5, 1, -1, -1, 1)
 """The error of each time, as a multiple of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
 
-They are chosen so that least squares over all points, weighted or not, is within 0.005 of the truth, while
-a line through the first two, the last two, or the first and the last point is off by 0.018 or more.
+The errors are chosen so that least squares over all points, weighted or not, is within 0.005 of the truth,
+but a line through the first two, the last two, or the first and the last point is off by 0.018 or more.
 """
 NOISY_TOLERANCE = 0.012
 
@@ -50,7 +50,7 @@ def case(draw: Draw) -> Case:
 def judge_fit(
     times: Mapping[int, float], ranks: int, serial: float, total_s: float, noise: float
 ) -> Callable[[Any, int], str]:
-    """Return the function that says what is wrong with (serial, speedup), or ""."""
+    """Return the function that describes the problem with (serial, speedup), or returns ""."""
     close = NOISY_TOLERANCE if noise else 1e-3
 
     def judge(got: Any, rank: int) -> str:

@@ -1,7 +1,7 @@
 """Run answers of notebook 10: replicas in threads, and simulated timings.
 
-module and x --answer--> replicas, each in its own thread --Watch--> the visits of each replica measure(...)
---answer--> times and ratios, from timings that the launching process simulates
+module and x --answer--> replicas, each in a separate thread --Watch--> the visits of each replica
+measure(...) --answer--> times and ratios, from timings that the launching process simulates
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import torch
 
 BARRIER_TIMEOUT_S = 1.5
-"""How long a replica's forward waits for the other replicas. They arrive within milliseconds."""
+"""Timeout of a replica's forward that waits for the other replicas, which arrive within milliseconds."""
 
 
 class ReplicaMonitor:
-    """The shared record of a module's replicas: which one ran on which rows, and whether all ran at once.
+    """The shared record of a module's replicas: the rows of each replica, and whether all ran at once.
 
-    Replicas wait for each other, then finish in reverse order, so that an answer which gathers outputs
-    as they finish gets the rows in the wrong order.
+    Replicas wait for each other, then finish in reverse order, so that an answer gathering outputs in the
+    order of finishing gets the rows in the wrong order.
     """
 
     def __init__(self, replicas: int) -> None:
@@ -121,9 +121,9 @@ def run_on_threads(
 
 @contextmanager
 def _raise_errors_of_threads() -> Iterator[None]:
-    """Raise the first error that ended a thread in this block, in place of an error that follows from it.
+    """Raise the first error that ended a thread in this block, instead of a resulting error.
 
-    Otherwise an answer's author reads only what is missing without that thread's result.
+    Otherwise an answer's author reads only that the thread's result is missing.
     """
     errors: list[BaseException] = []
     previous = threading.excepthook

@@ -40,7 +40,7 @@ RESULT_KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "
 
 
 def judge_result(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
-    """Return the function that says what is wrong with the result of `run_on_threads`, or ""."""
+    """Return the function that describes the problem with a result of `run_on_threads`, or returns ""."""
     x, weights = plan_tensors(plan)
     module = WatchedModule(plan["seed"])
     output = module(x)

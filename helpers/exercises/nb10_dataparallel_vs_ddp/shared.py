@@ -1,7 +1,7 @@
-"""Timings whose true values are known, and how close to them a result must be, for notebook 10.
+"""Timings with known true values, and the tolerances of results, for notebook 10.
 
-Most answers are ratios of times. If warm-up made all first timings too slow by the same factor, their
-ratio would hide that. So each tuple of arguments has a warm-up and outliers of a different size.
+Most answers are ratios of times. If warm-up made all first timings too slow by the same factor, their ratio
+would hide the error. So each tuple of arguments has a warm-up and outliers of a different size.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ NOISE = 0.04
 """The largest error added to a timing, as a part of its true length."""
 
 TOLERANCE = 0.07
-"""By how much a time or a ratio may be off, as a part of the truth. Noise is at most 0.04 of it."""
+"""Largest relative error of a time or a ratio. The relative noise is at most 0.04."""
 
 SPREAD_TOLERANCE = 0.7
-"""How close a spread must be to that of the timings.
+"""Tolerance of a spread, compared with the spread of the timings.
 
 The tolerance is needed because quartiles have several definitions.
 """
 
 MISTAKE_TOLERANCE = 0.03
-"""How close a wrong value must be to that of a known mistake. Robust times are closer."""
+"""Largest difference of a wrong value from a known mistake's value. Robust times are closer."""
 
 TIMING_ADVICE = (
     "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
@@ -43,7 +43,7 @@ MEAN_ADVICE = (
     "timings do not change."
 )
 MIN_TIMINGS = 12
-"""With fewer timings, one that is many times too long may change a quartile."""
+"""Minimum number of timings. With fewer, a single outlier might change a quartile."""
 
 
 def draw_scaling_case(draw: Draw, strong: bool) -> Case:
@@ -78,7 +78,7 @@ def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
 
 
 def simulate_timings(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
-    """Return a function that simulates timings, with its own stopwatch for each tuple of arguments."""
+    """Return a function that simulates timings, with a separate stopwatch for each tuple of arguments."""
     made: dict[tuple[int, ...], Stopwatch] = {}
 
     def measure(*arguments: int) -> float:
@@ -180,7 +180,7 @@ def judge_scaling(
 
 
 def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
-    """Compare a spread with the quartiles of the timings, whether or not some first ones are left out."""
+    """Compare a spread with the quartiles of the timings, with or without the first ones."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
         quantiles(timings[left_out:], n=4, method=how)
@@ -220,7 +220,7 @@ def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
 
 
 def matching_advice(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
-    """Return the advice of all mistakes that result in this number, and then the advice on any wrong time."""
+    """Return the advice of all mistakes with this result, then the general advice on wrong times."""
     return (
         *(words for value, words in mistakes if is_close(got, value, MISTAKE_TOLERANCE)),
         TIMING_ADVICE,
@@ -228,7 +228,7 @@ def matching_advice(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]
 
 
 def finite_numbers(got: Any, count: int) -> list[float] | None:
-    """Return `count` finite numbers from what the answer returned, or None if it is anything else."""
+    """Return the answer's result as `count` finite numbers, or None if it is anything else."""
     try:
         if isinstance(got, dict) or len(got) != count:
             return None

@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
     length, begin = draw.whole(4, 40), draw.of(*CLOCK_STARTS)
     if draw.low:
         begin = 0.0
-    # so that an answer which is always 0 fails in nearly every case
+    # so that an answer of 0 fails in nearly every case
     nothing = draw.of("no communication", "empty")
     way = draw.of(*["both"] * 12, "no computation", "no computation", "all hidden", nothing)
     counts = {
@@ -59,7 +59,7 @@ def case(draw: Draw) -> Case:
 
 
 def exposed_ms(spans: list[Span]) -> float:
-    """Return the milliseconds of communication that no computation hides."""
+    """Return the milliseconds of communication not hidden by computation."""
     return covered_ms(intervals_of(spans, "compute", "communication")) - covered_ms(
         intervals_of(spans, "compute")
     )

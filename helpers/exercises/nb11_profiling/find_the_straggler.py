@@ -41,7 +41,7 @@ PHASE_ORDER = (
     ("optimizer", 1.0),
     ("save", 1.0),
 )
-"""A step as parts of phases, each with the share of the phase that runs there.
+"""A step as parts of phases, each with its share of the phase.
 
 At all_reduce, all ranks synchronize.
 """
@@ -58,7 +58,7 @@ PHASE_ORDERS = {
     "waiting across two phases": ACROSS_PHASES_ORDER,
 }
 CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
-"""By how many milliseconds the straggler, and then its phase, must differ from the others over all steps."""
+"""Minimum difference in milliseconds, over all steps, of the straggler and of its phase from the others."""
 
 Times = dict[str, float]
 
@@ -79,7 +79,7 @@ def case(draw: Draw) -> Case:
 
 
 def summarize(traces: list[list[Span]]) -> str:
-    """Return each rank's waiting and its phases without waiting, in words: the spans are too many to read."""
+    """Return a summary of each rank's waiting and its phases without waiting, instead of its many spans."""
     ranks = []
     for rank, trace in enumerate(traces):
         phases = sorted(work_ms_by_phase(trace).items(), key=lambda item: PHASES_IN_ORDER[item[0]])
@@ -89,10 +89,10 @@ def summarize(traces: list[list[Span]]) -> str:
 
 
 class Job:
-    """A drawn job: each rank's work in each step, and the traces that its ranks write.
+    """A drawn job: each rank's work in each step, and the ranks' traces.
 
-    kind: the misleading pattern. The straggler is slow in one phase, and often also in `second_phase`, but a
-    little less.
+    kind: the misleading pattern. The straggler is slow in one phase and often, a little less, in
+    `second_phase`.
     """
 
     def __init__(self, draw: Draw, kind: str) -> None:
@@ -146,7 +146,7 @@ class Job:
         return {main: 7.5, second: less.get(self.kind, 0.0)}
 
     def _decoy_delay(self, step: int) -> Times:
-        """Return the additional milliseconds of a rank that only seems to be the straggler."""
+        """Return the additional milliseconds of a rank that is not the straggler, but seems to be."""
         if self.kind == "another rank makes up for it":
             return {self.phase: 12.0, "backward": -12.0}
         if self.kind == "another rank has one long step":
@@ -176,8 +176,8 @@ class Job:
                     if phase == "all_reduce":
                         end = zero + together
                         traces[r].append((phase, now[r], end))
-                        # the phase that contains the span ends after it or, in one kind of job, in the
-                        # middle of it
+                        # the phase containing the span ends after the span or, in one kind of job, in its
+                        # middle
                         across = self.kind == "waiting across two phases"
                         ended[r][last] = (now[r] + end) / 2 if across else end
                         now[r] = end
@@ -196,8 +196,8 @@ class Job:
     def is_clear(self) -> bool:
         """Return whether one rank clearly waits least, and is late in one phase.
 
-        Both must also hold if the ranks' work is compared instead of their waiting, and if a phase is
-        compared with the median of the other ranks.
+        Both must also hold when comparing the ranks' work instead of their waiting, and when comparing a
+        phase with the median of the other ranks.
         """
         work = [work_ms_by_phase(trace) for trace in self.traces]
         waits = sorted((waiting_ms(trace), r) for r, trace in enumerate(self.traces))

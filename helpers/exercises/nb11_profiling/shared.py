@@ -1,4 +1,4 @@
-"""Draw spans as a profiler records them, and measure them, for notebook 11.
+"""Draw spans like a profiler's, and measure them, for notebook 11.
 
 A span is (kind, start, end), in milliseconds. Spans of one rank come from several threads: they may nest,
 overlap or touch, and are unordered.
@@ -20,17 +20,17 @@ EMPTY_LIST_ADVICE = CrashAdvice(
 )
 
 SPAN_DIGITS = 3
-"""Spans are rounded to whole microseconds. Sums are then exact enough to differ from 0 with every clock."""
+"""Decimals of spans in milliseconds. So sums are exact enough to differ from 0 with every clock."""
 DIGITS = 6
-"""Milliseconds are rounded to this many digits, so that an empty remainder is 0, not 1e-13."""
+"""Decimals of rounded milliseconds, so that an empty remainder is 0 instead of 1e-13."""
 
 
 CLOCK_STARTS = (0.0, -20.0, 5e4, -1e5)
-"""The times in milliseconds at which a trace's clock may begin."""
+"""Possible start times of a trace's clock, in milliseconds."""
 
 
 def covered_ms(intervals: Iterable[Interval]) -> float:
-    """Return the milliseconds in which at least one interval runs."""
+    """Return the milliseconds covered by at least one interval."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(intervals):
         total += max(0.0, end - max(start, until))
@@ -39,7 +39,7 @@ def covered_ms(intervals: Iterable[Interval]) -> float:
 
 
 def intervals_of(spans: Iterable[Span], *kinds: str) -> list[Interval]:
-    """Return the intervals of the spans of these kinds."""
+    """Return the intervals of spans of these kinds."""
     return [(start, end) for kind, start, end in spans if kind in kinds]
 
 

@@ -30,12 +30,12 @@ ADVICE = {
     "backward": "A whole tensor is retained after a layer's backward: the gathered weight, or the gradient "
     "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
-"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
+"""Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
     n, dtype, count = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.of(1, 2, 2, 3)
-    # the layers are so similar that half of any layer is smaller than the whole of any other
+    # the layers are so similar that half of any layer is smaller than any other whole layer
     widths = [draw.whole(18, 22) for _ in range(count + 1)]
     weights = [
         draw.laid_out(
@@ -58,8 +58,8 @@ def case(draw: Draw) -> Case:
     given = [[(draw.laid_out(each[r][0]), each[r][1]) for each in steps] for r in range(n)]
     own = sum(largest_shard(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
     room = 64 + 2 * 4 * (sum(widths) + widths[0]) * dtype.itemsize
-    # Gradients that are set to zero stay allocated. On one rank the shard is the whole weight, so a new
-    # gradient exceeds the allowed bytes until it is added to the old one.
+    # Zeroed gradients stay allocated. On one rank the shard is the whole weight, so a new gradient exceeds
+    # the allowed bytes until it is added to the old one.
     most = (own + 64, own * (1 + in_place) + room, (2 + (n == 1)) * own + room)
     known: dict[int, str] = {}
     for k, weight in enumerate(weights if n > 1 else []):

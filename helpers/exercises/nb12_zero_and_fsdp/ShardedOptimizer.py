@@ -41,7 +41,7 @@ ADVICE = {
     "in a different form, or by a view, which keeps all of its storage. `clone()` the slice, and build "
     "whole tensors only inside step().",
 }
-"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
+"""Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
@@ -57,12 +57,12 @@ def case(draw: Draw) -> Case:
     weights, steps = [w * size for w in weights], len(grads)
     in_place, count = draw.of(True, False), len(flatten_all(weights))
     own, item = largest_shard(count, n), dtype.itemsize
-    # step counters, and shares of single parameters, which are rounded up
+    # step counters, and the rounded-up shares of single parameters
     room = 64 + item * len(shapes)
     whole = "as many elements as all weights or all gradients, flat"
     known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
-    # most cases have one optimizer, because bytes are counted only there
+    # most cases have one optimizer, because bytes are counted only in those
     second = draw.of(*SECOND_OPTIMIZERS, "", "")
     steppers = 1 + bool(second)
     return Case(
@@ -82,7 +82,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_excess_traffic(trace: Trace, case: Case) -> str:
-    """Return which rank's calls send each new weight more than once in a step."""
+    """Return the rank whose calls send new weights more than once in a step."""
     for rank in range(case.world_size):
         calls = [event for event in trace.of(rank) if event.is_collective]
         handed, most = sum(event.nbytes for event in calls), case.facts["bytes"]

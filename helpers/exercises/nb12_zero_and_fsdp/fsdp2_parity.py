@@ -61,7 +61,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_large_gather(trace: Trace, case: Case) -> str:
-    """Return which all_gather sends more than this rank's rows of the largest layer."""
+    """Return the all_gather that sends more than this rank's rows of the largest layer."""
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (
@@ -74,7 +74,7 @@ def find_large_gather(trace: Trace, case: Case) -> str:
 
 
 def find_missing_gather(trace: Trace, case: Case) -> str:
-    """Return which rank runs backward with weights that stayed whole since forward."""
+    """Return the rank that runs backward with weights kept whole since forward."""
     for rank in range(case.world_size):
         made = [event.op for event in trace.of(rank)]
         if "reduce_scatter" not in made:

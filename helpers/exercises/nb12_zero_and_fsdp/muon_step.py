@@ -37,7 +37,7 @@ ADVICE = {
 
 
 def part_advice(name: str, parts: Parts) -> str:
-    """Return what to do about the part of this name, such as "momenta[1]"."""
+    """Return the advice for the part of this name, such as "momenta[1]"."""
     return ADVICE.get(name.partition("[")[0], "")
 
 
@@ -74,7 +74,7 @@ def case(draw: Draw) -> Case:
 
 
 def owners_by_size(sizes: list[int], ranks: int) -> list[int]:
-    """Return each matrix's owner: the largest first, to the rank with the fewest elements so far."""
+    """Return each matrix's owner: starting with the largest, the rank with the fewest elements so far."""
     loads, owners = [0] * ranks, [0] * len(sizes)
     for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
         owners[i] = loads.index(min(loads))
@@ -83,7 +83,7 @@ def owners_by_size(sizes: list[int], ranks: int) -> list[int]:
 
 
 def find_serial_owners(trace: Trace, case: Case) -> str:
-    """Return which rank lets the owners work one after the other."""
+    """Return the rank that makes the owners work one after the other."""
     for rank in range(case.world_size):
         steps: list[list[str]] = []
         for event in sorted(trace.of(rank), key=lambda e: e.start_ns):

@@ -28,7 +28,7 @@ ADVICE = {
     "different form.",
     "weights": "The weights have changed: only reduce and scatter the gradients.",
 }
-"""Advice by the name of what was observed. The bytes may differ between runs, so no known mistake matches."""
+"""Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
 
 def case(draw: Draw) -> Case:
@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
 
 
 def draw_small_shapes(draw: Draw, min_length: int) -> list[tuple[int, ...]]:
-    """Draw shapes with so few elements that some shards may consist of zeros only."""
+    """Draw shapes with so few elements that some shards may contain nothing but zeros."""
     return [draw.shape((0, 1, 2, 3), least=1)]
 
 

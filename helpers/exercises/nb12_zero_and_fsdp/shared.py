@@ -33,7 +33,7 @@ FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
 
 
 def largest_shard(elements: int, ranks: int) -> int:
-    """Return the number of elements of the largest shard if all shards are as equal as possible."""
+    """Return the number of elements of the largest shard if all shards are as equal as possible in size."""
     return -(-elements // ranks)
 
 

@@ -1,6 +1,6 @@
 """Run answers of notebook 13 inside the ranks: shard models, take steps, and count bytes.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 class ClipInputs(NamedTuple):
-    """The gradients of a rank's parameters, the parameters' sizes, and the norm to clip to."""
+    """The gradients of a rank's parameters, the parameters' sizes, and the maximum norm."""
 
     sharded: Sequence[torch.Tensor | None]
     sharded_sizes: Sizes
@@ -55,7 +55,7 @@ def run_clip(
 
 
 class Block(nn.Module):
-    """A residual MLP with a random mask. It counts how often its forward runs."""
+    """A residual MLP with a random mask. It counts the runs of its forward."""
 
     def __init__(self, up: torch.Tensor, down: torch.Tensor, shift: torch.Tensor) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """A sequence of blocks that is run by a given function."""
+    """A sequence of blocks run by a given function."""
 
     def __init__(self, blocks: Sequence[nn.Module], run: Callable[..., Any], *options: Any) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Stack(nn.Module):
 
 
 class CheckpointInputs(NamedTuple):
-    """The blocks' weights and this rank's samples. max_bytes: the bytes that suffice after forward."""
+    """The blocks' weights and this rank's samples. max_bytes: the sufficient bytes after forward."""
 
     weights: Sequence[tuple[torch.Tensor, ...]]
     x: torch.Tensor
@@ -130,7 +130,7 @@ def run_checkpointed(
 def _describe_excess(
     counter: LiveTensorCounter, others: Sequence[torch.Tensor], max_bytes: int
 ) -> str:
-    state = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each call
+    state = torch.get_rng_state().numel()  # torch's checkpoint keeps one state per call
 
     def count(sizes: list[int]) -> int:
         return sum(size for size in sizes if size != state)

@@ -39,7 +39,7 @@ def traffic_of(
     microbatches: int,
     wait: bool,
 ) -> tuple[int, int, int]:
-    """Return the bytes that torch 2.13's fully_shard sends and retains."""
+    """Return the bytes sent and retained by torch 2.13's fully_shard."""
     n = sum(layers)
     return (
         microbatches * (1 + reshard) * n // ranks * param_bytes,

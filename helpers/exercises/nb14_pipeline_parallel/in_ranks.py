@@ -1,6 +1,6 @@
-"""Run answers of notebook 14 inside the ranks: give them a stage and microbatches, and watch what they do.
+"""Run answers of notebook 14 inside the ranks, with a stage and microbatches, and record their actions.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import build_sequential
 from helpers.ranks.rank_context import span
 
 MAX_EXTRA_TENSORS = 4
-"""Tensors in flight that a rank may keep in addition to those that its stage has saved."""
+"""Number of tensors in flight that a rank may keep in addition to its stage's saved tensors."""
 
 
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def run_split_model(
     x: torch.Tensor | None,
     y: torch.Tensor | None,
 ) -> dict[str, Any]:
-    """Call the answer to train one step of a model on two ranks; count how often each layer runs here."""
+    """Call the answer to train one step of a model on two ranks; count each layer's runs on this rank."""
     model = build_sequential(kinds, state)
     ran = [0] * len(model)
 
@@ -77,7 +77,7 @@ class StageMisused(RuntimeError):
 
 
 class WatchedStage:
-    """Runs a microbatch forward or backward. The tensors that it saves count as retained until the backward.
+    """Runs a microbatch forward or backward. Its saved tensors count as retained until the backward.
 
     It has the same three methods as the class `Stage` of the notebook.
     """
@@ -105,14 +105,14 @@ class WatchedStage:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python itself looks these up
+            raise AttributeError(name)  # looked up by Python
         raise StageMisused(
             f"a stage has no {name!r} here: use stage.forward(i, x), stage.backward(i, grad) and "
             "stage.empty()."
         )
 
     def _count_extra(self, grad: torch.Tensor | None) -> None:
-        """Count tensors of a message's size, except those that the stage has saved or this call receives."""
+        """Count tensors of a message's size, except tensors saved by the stage or received by this call."""
         size, owned = (
             self._template.nbytes,
             [*self._received_activations.values(), *self._received_gradients.values()],
@@ -131,7 +131,7 @@ class WatchedStage:
         return torch.full_like(self._template, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
-        """Run microbatch i forward. x: the tensor that the previous stage sent, None on the first stage."""
+        """Run microbatch i forward. x: the tensor sent by the previous stage, None on the first stage."""
         self._record_action("F", i)
         if self._rank == 0 and x is not None:
             raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
@@ -146,7 +146,7 @@ class WatchedStage:
         return y.detach()
 
     def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Run microbatch i backward. grad: the tensor that the next stage sent, None on the last stage."""
+        """Run microbatch i backward. grad: the tensor sent by the next stage, None on the last stage."""
         self._record_action("B", i)
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")
@@ -157,7 +157,7 @@ class WatchedStage:
             self._received_gradients[i] = grad.clone()
         if (
             self._microbatches > MAX_EXTRA_TENSORS
-        ):  # with fewer microbatches, the count shows nothing
+        ):  # with fewer microbatches, the count would prove nothing
             self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
         if not equal(given, self._received_activations[i]):
@@ -193,7 +193,7 @@ class WatchedStage:
         return given
 
     def _report(self) -> dict[str, Any]:
-        """Return what the answer did, as plain values. Only the check calls this."""
+        """Return the answer's actions as plain values. Only the check calls this."""
         lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
         return {
             "order": list(self._actions),
@@ -236,7 +236,7 @@ def run_torch_schedule(
     y: torch.Tensor | None,
     microbatches: int,
 ) -> dict[str, Any]:
-    """Call the answer to run one step of torch's pipeline; return also which schedule it used."""
+    """Call the answer to run one step of torch's pipeline; also return the schedule that it used."""
     from torch.distributed.pipelining import schedules
 
     module = build_sequential(kinds, state)

@@ -58,7 +58,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_name(got: Any) -> str:
-    """Return why this is not a list of names of actions, or "". The order is not checked."""
+    """Return why this is not a list of action names, or "". The order is not checked."""
     if not isinstance(got, (list, tuple)):
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
     for each in got:
@@ -70,7 +70,7 @@ def find_wrong_name(got: Any) -> str:
 def find_problem_of_rank(
     got: Sequence[str], rank: int, n: int, stages: int, microbatches: int
 ) -> str:
-    """Return what is wrong with one rank's order on its own, or ""."""
+    """Return the problem with one rank's order, regardless of other ranks, or ""."""
     every = set(order_of_rank(rank, n, stages, microbatches))
     for each in got:
         stage, _, number = re.split("([FB])", each)
@@ -90,7 +90,7 @@ def find_problem_of_rank(
 
 
 def schedule_length(n: int, stages: int, microbatches: int) -> int:
-    """Return when the last action ends. Each rank is idle for n - 1 forwards and backwards of one stage."""
+    """Return the end of the last action. Each rank is idle for n - 1 forwards and backwards of one stage."""
     return (1 + BACKWARD_LENGTH) * (stages * microbatches + n - 1)
 
 

@@ -38,7 +38,7 @@ def one_f_one_b_order(rank: int, stages: int, microbatches: int) -> list[str]:
 def find_wrong_order(
     actions: Sequence[str], rank: int, stages: int, microbatches: int
 ) -> Finding | None:
-    """Return where a stage leaves the order of 1F1B."""
+    """Return the first deviation of a stage from the order of 1F1B."""
     wanted = one_f_one_b_order(rank, stages, microbatches)
     most, allowed = max_held(actions), max_held(wanted)
     if most > allowed:

@@ -25,7 +25,7 @@ def draw_samples(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline's stages and microbatches, and what one process computes with them."""
+    """A pipeline's stages and microbatches, and the results of one process."""
 
     kinds: Sequence[str]
     states: Sequence[dict[str, torch.Tensor]]
@@ -34,7 +34,7 @@ class Pipeline:
 
     @classmethod
     def draw(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
-        """Draw a pipeline in which tensors of one shape are sent between all stages."""
+        """Draw a pipeline with messages of the same shape between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
         states = [
@@ -72,16 +72,16 @@ class Pipeline:
 
 
 OrderJudge = Callable[[Sequence[str], int, int, int], Finding | None]
-"""A function of a stage's actions, its rank, and the numbers of stages and microbatches.
+"""Function of a stage's actions, its rank, and the numbers of stages and microbatches.
 
-It returns what is wrong.
+It returns the problem.
 """
 
 
 def draw_schedule_case(draw: Draw, judge_order: OrderJudge, max_extra: int | None = None) -> Case:
     """Draw the case of a schedule written by hand.
 
-    max_extra: tensors that a rank may keep outside its stage.
+    max_extra: the number of tensors that a rank may keep outside its stage.
     """
     n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
     pipeline = Pipeline.draw(draw, m, dtype)
@@ -129,7 +129,7 @@ def neighbors(case: Case, rank: int) -> tuple[int, ...]:
 
 
 def message_count(case: Case, rank: int) -> int:
-    """For each microbatch, a stage sends one activation to the next stage and one gradient back."""
+    """Return a rank's number of sends: per microbatch, an activation forward and a gradient back, if any."""
     return int(case.facts["microbatches"]) * len(neighbors(case, rank))
 
 
@@ -138,7 +138,7 @@ _ACTION_WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
 
 @dataclass(frozen=True)
 class SentImmediately:
-    """A stage sends each result before it computes again, and waits only for tensors that it needs."""
+    """A stage sends each result before it computes again, and waits only for needed tensors."""
 
     text: str = "each activation and gradient is sent as soon as it is computed"
     forbids: bool = False
@@ -187,7 +187,7 @@ class SentImmediately:
 
 
 def _spans_with_next(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
-    """Yield each span of a kind with the span of any kind that follows it."""
+    """Yield each span of a kind with the following span of any kind."""
     spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _ACTION_WORDS]
     # The stage may have recorded no spans at all
     for span, following in zip(spans, [*spans[1:], None], strict=False):
@@ -196,7 +196,7 @@ def _spans_with_next(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event
 
 
 def _wait_start(event: Event) -> float:
-    """Return when the rank began to wait for a receive: at once, at its wait(), or never."""
+    """Return the time at which the rank began to wait for a receive: at once, at its wait(), or never."""
     if not event.asynchronous:
         return event.start_ns
     return float("inf") if event.wait_ns is None else event.wait_ns

@@ -27,7 +27,7 @@ MODELS = (
     ("Linear Linear Tanh Linear", 1),
     ("Flatten Linear Tanh Linear", 3),
 )
-"""The layers of each model, and the index at which it is cut."""
+"""The layers of each model, and the index of its cut."""
 
 
 def case(draw: Draw) -> Case:

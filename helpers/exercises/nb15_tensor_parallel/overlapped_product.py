@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_products(trace: Trace, case: Case) -> str:
-    """Return which rank does not multiply block by block."""
+    """Return the rank that does not multiply block by block."""
     for rank in range(case.world_size):
         made = len(product_spans(trace, rank))
         if made != case.world_size:
@@ -48,7 +48,7 @@ def find_wrong_products(trace: Trace, case: Case) -> str:
 
 
 def find_missing_overlap(trace: Trace, case: Case) -> str:
-    """Return which product overlaps no transfer, or which transfer overlaps no product."""
+    """Return the product that overlaps no transfer, or the transfer that overlaps no product."""
     for rank in range(case.world_size):
         spans = product_spans(trace, rank)
         transfers = [e for e in trace.of(rank) if e.op in {"send", "recv"} and e.asynchronous]
@@ -78,7 +78,7 @@ def is_during(span: Event, transfer: Event) -> bool:
 
 
 def product_spans(trace: Trace, rank: int) -> list[Event]:
-    """Return the check's own spans of a rank, not a learner's spans with the same name around them."""
+    """Return the check's spans of a rank, without a learner's spans of the same name around them."""
     named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == MULTIPLY_SPAN]
     return [e for e in named_so if not any(o is not e and _is_inside(o, e) for o in named_so)]
 

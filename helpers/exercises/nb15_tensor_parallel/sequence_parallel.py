@@ -26,7 +26,7 @@ from helpers.views.traffic_ledger import calls_by_phase
 
 def case(draw: Draw) -> Case:
     n, features = draw.ranks, draw.of(5, 7)
-    # no weight (not even gate and up together) and no hidden elements are as large as all tokens
+    # weights (even gate and up together) and hidden elements differ in size from all tokens
     counts, own_time, batch = draw_unequal_counts(draw, 2), draw.whole(4, 5), draw.whole(1, 2)
     dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
 
@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
 
 
 def split_tensor(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
-    """Split a tensor as the block does: by tokens, by hidden elements, or not at all."""
+    """Split a tensor like the block: by tokens, by hidden elements, or not at all."""
     if name == "scale":
         return [tensor] * len(counts)
     if name == "x":
@@ -56,13 +56,13 @@ def split_tensor(name: str, tensor: torch.Tensor, counts: list[int]) -> list[tor
     return [part.contiguous() for part in tensor.split(counts, int(name == "down"))]
 
 
-# --- which calls the ranks make -------------------------------------------------------------------
+# --- the ranks' calls -----------------------------------------------------------------------------
 
 PHASE_CALLS = {
     "forward": {"all_gather": "own", "reduce_scatter": "whole"},
     "backward": {"all_gather": "own", "reduce_scatter": "whole", "all_reduce": "scale"},
 }
-"""The calls of each phase, and the fact of the case with the bytes that a rank passes to them."""
+"""The calls of each phase, and the case's fact with the bytes that a rank passes to each."""
 CALL_REASONS = {
     ("forward", "all_gather"): "gate and up read the same tokens, and each rank sends its own",
     ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
@@ -77,7 +77,7 @@ NO_SUM_REASON = "activations are never summed whole"
 
 
 def find_wrong_calls(trace: Trace, case: Case) -> str:
-    """Return which phase makes calls other than an all_gather and a reduce_scatter, or larger ones."""
+    """Return the phase with calls other than an all_gather and a reduce_scatter, or with larger calls."""
     for rank in range(case.world_size):
         for phase, calls in calls_by_phase(trace, rank).items():
             made, wanted = Counter(call.op for call in calls), PHASE_CALLS.get(phase, {})

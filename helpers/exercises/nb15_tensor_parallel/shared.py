@@ -27,7 +27,7 @@ _OBSERVATION_ADVICE = {
     "block": "parallelize_module changes the model that it is given: pass it that one, and return it.",
     "memory": _PARTS_ONLY_ADVICE,
 }
-"""Advice on what a rank observed, by the names that `in_ranks.py` uses for it."""
+"""Advice on a rank's observations, by their names in `in_ranks.py`."""
 _PAIR_ADVICE = {
     "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
     "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
@@ -58,7 +58,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
         "A tensor that autograd still needs is changed in place. Work on a copy.",
     ),
 )
-"""Advice for runs that failed, for all exercises."""
+"""Advice on failed runs, for all exercises."""
 
 
 def part_advice(name: str, got: Parts) -> str:
@@ -105,7 +105,7 @@ def layer_label(x: torch.Tensor, weight: torch.Tensor, bias: Any, x_requires_gra
 
 
 def draw_unequal_counts(draw: Draw, max_count: int) -> list[int]:
-    """Draw a count for each rank, of 1 to `max_count`, not all of them equal."""
+    """Draw a count from 1 to `max_count` for each rank, not all equal."""
     counts = [draw.whole(1, max_count) for _ in range(draw.ranks)]
     counts[draw.rank()] = 1 if min(counts) > 1 else max_count
     counts[0] += len(set(counts)) == 1
@@ -121,7 +121,7 @@ def cut_block(
 ) -> list[tuple[Any, ...]]:
     """Cut a block's last weight by columns and all others by rows; return the parts of each rank.
 
-    counts: how many rows, or columns, each rank has.
+    counts: the number of rows, or columns, of each rank.
     """
     grad, last = torch.randn(x.shape, generator=draw.generator(), dtype=x.dtype), list(weights)[-1]
     cut = {n: w.split(list(counts), int(n == last)) for n, w in weights.items()}
@@ -130,7 +130,7 @@ def cut_block(
 
 
 def one_sum_rules() -> tuple[Any, ...]:
-    """Return the rules of a block: one sum of x's size in forward, and one in backward."""
+    """Return the rules of a block: one sum of x's size in forward, and one such sum in backward."""
     large = "What is summed has the shape of x."
     return (
         OnlyCalls(("all_reduce",)),

@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
         draw.dtype(torch.float32, torch.float64),
     )
     counts = [draw.whole(1, 5) for _ in range(n)]
-    words, order = sum(counts), draw.rng.sample(range(n), n)  # which block of words a rank has
+    words, order = sum(counts), draw.rng.sample(range(n), n)  # each rank's block of words
     logits = 3 * torch.randn(tokens, words, generator=draw.generator(), dtype=dtype)
     firsts = [sum(counts[:block]) for block in order]
     own = [slice(first, first + counts[block]) for first, block in zip(firsts, order, strict=True)]
@@ -39,7 +39,7 @@ def case(draw: Draw) -> Case:
         KINDS[3]: 1000,
     }.get(kind, 0)
     target = torch.tensor([draw.whole(0, words - 1) for _ in range(tokens)])
-    # this word is out of range for the rank with the first words
+    # this word is outside the range of the rank with the first words
     target[draw.whole(0, tokens - 1)] = words - 1
     leaf = logits.double().clone().requires_grad_()
     loss = cross_entropy(leaf, target)

@@ -1,7 +1,6 @@
 """Run answers of notebook 16 inside the ranks: attention over stretches, forward and backward.
 
-Each function returns plain values by name. The spans "forward" and "backward" show which call belongs to
-which.
+Each function returns plain values by name. The spans "forward" and "backward" show each call's phase.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def run_pass_on(
 
     def pass_both_on(own: torch.Tensor, second_own: torch.Tensor) -> Any:
         outputs = answer.apply(own), answer.apply(second_own)
-        # a learner's forward may return nothing yet
+        # an unfinished forward may return nothing
         return None if all(output is None for output in outputs) else outputs
 
     return run_forward_and_backward(

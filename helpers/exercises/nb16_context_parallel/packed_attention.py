@@ -21,7 +21,7 @@ from helpers.exercises.nb16_context_parallel.shared import (
 )
 
 ERROR_MARGIN = 8.0
-"""How many times the usual error is allowed.
+"""Allowed multiple of the usual error.
 
 The right value was computed in float64, from all keys at once.
 """
@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
         right=NamedParts(
             parts, {name: ERROR_MARGIN * size for name, size in whole.error_scales().items()}
         ),
-        # the number of each token's document may be sent around the ring, too
+        # the number of each token's document may also be sent around the ring
         facts=ring_byte_limits(n, whole.k.nbytes // n, 16 * sum(lengths) // n)
         | {"messages": 4 * (n - 1)},
         telling=len(lengths) > 2,

@@ -1,4 +1,4 @@
-"""Code for exercises of notebook 16: a whole sequence, from which each rank gets some tokens."""
+"""Code for exercises of notebook 16: a whole sequence, of which each rank gets some tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.views.traffic_ledger import calls_by_phase
 class Sequence(NamedTuple):
     """A whole sequence's q, k and v, (batch, heads, time, head_size), and the gradient of the output.
 
-    k and v may have one head, which all heads of q share.
+    k and v may have a single head, shared by all heads of q.
     """
 
     q: torch.Tensor
@@ -22,7 +22,7 @@ class Sequence(NamedTuple):
     grad: torch.Tensor
 
     def part_at(self, positions: torch.Tensor) -> tuple[Any, ...]:
-        """Return the part of a rank that has the tokens at these positions."""
+        """Return the part of a rank with the tokens at these positions."""
         return tuple(x[:, :, positions].contiguous() for x in self)
 
     def describe(self) -> str:
@@ -36,7 +36,7 @@ class Sequence(NamedTuple):
         return Reference(self.error_scales(), ignore=("result",))
 
     def error_scales(self) -> dict[str, float]:
-        """Return the scale of each part. The error of a gradient is that of the products that it sums."""
+        """Return the scale of each part. A gradient's error depends on the size of the summed products."""
         score_scale = largest(self.grad) * max(1.0, largest(self.v))
         return {
             "output": largest(self.v),
@@ -58,7 +58,7 @@ class Sequence(NamedTuple):
 
 
 def ring_byte_limits(n: int, block: int, numbers: int) -> dict[str, int]:
-    """Return the bytes that a rank may send to pass k and v, `block` bytes each, and `numbers` around.
+    """Return the bytes that a rank may send for passing k and v, `block` bytes each, and `numbers` around.
 
     forward: once. all: once more in backward, with the gradients of k and v.
     """
@@ -67,7 +67,7 @@ def ring_byte_limits(n: int, block: int, numbers: int) -> dict[str, int]:
 
 
 def find_excess_in_forward(trace: Trace, case: Case) -> str:
-    """Return which rank sends more in forward than keys, values and positions once around the ring."""
+    """Return the rank that sends more in forward than keys, values and positions once around the ring."""
     for rank in range(case.world_size):
         calls = calls_by_phase(trace, rank).get("forward", [])
         sent, most = sum(c.nbytes for c in calls if c.op == "send"), case.facts["forward"]
@@ -80,7 +80,7 @@ def find_excess_in_forward(trace: Trace, case: Case) -> str:
 
 
 def draw_sequence(draw: Draw, heads: int, length: int, *, may_share: bool = False) -> Sequence:
-    """Draw a sequence with logits of all sizes; in some, exp of a logit overflows.
+    """Draw a sequence with logits of all sizes; in some sequences, exp of a logit overflows.
 
     may_share: in most sequences, k and v have one head.
     """

@@ -1,1 +1,1 @@
-"""Exercises of notebook 18: torchrun, its environment, and the failures that it reports."""
+"""Exercises of notebook 18: torchrun, its environment, and its reports on failures."""

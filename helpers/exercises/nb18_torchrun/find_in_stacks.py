@@ -36,7 +36,7 @@ RANK_ADVICE = (
     "each names its threads."
 )
 HARD_KINDS = ("no batch, and a chain",) * 3 + ("another call of the same function",) * 2
-"""These ways are drawn more often, because some wrong answers are wrong in few of their cases only."""
+"""Kinds that are drawn more often, because some wrong answers are wrong in only few of their cases."""
 
 
 def case(draw: Draw) -> Case:

@@ -17,16 +17,16 @@ from helpers.exercises.nb18_torchrun.in_ranks.round_trips import TRIP_TAG, run_w
 
 MAX_TRIPS = 30
 HEALTHY_SPREAD, LARGEST_HEALTHY = 1.6, 1.65
-"""How many times as long as the fastest pair a healthy one takes at most, and one of them."""
+"""Largest times of healthy pairs, relative to the fastest: of all pairs but one, and of that pair."""
 SLOW_FACTORS, FASTEST_SLOW = (5.15, 12.0), (5.15, 5.6)
-"""The same of slow pairs, and of one of them. With the timings' errors, the text's 1.7 and 5 hold."""
+"""Ranges of slow pairs' times, and of one pair's. With the timings' errors, the text's 1.7 and 5 hold."""
 KINDS = ("healthy", "link", "rank", "rank")
 WARM_UPS, OUTLIERS = (8.0, 800.0), (40.0, 4000.0)
-"""How many times too long a pair's first timing is, and one or two of the next ten: one or the other."""
+"""Factors, two choices each, by which a pair's first and one or two of its next ten timings are too long."""
 FAST_NETWORK, SLOW_NETWORK = (0.0002, 0.0004), (0.021, 0.03)
-"""Seconds of the fastest pair, so different that no limit in seconds fits both."""
+"""Seconds of the fastest pair in two networks, so different that no limit in seconds fits both."""
 MILLISECOND = (0.00065, 0.00095)
-"""In some healthy cases: the fastest pair takes less than a millisecond, the longest one more."""
+"""Seconds of the fastest pair in some healthy cases, in which the longest takes more than a millisecond."""
 
 Pair = tuple[int, int]
 
@@ -74,7 +74,7 @@ def draw_plans(
     errors = {
         pair: (rng.choice(WARM_UPS), rng.choice(OUTLIERS), rng.randint(1, 5)) for pair in pairs
     }
-    # the fastest pair deceives a first timing, a second one and a mean, the longest one a low limit
+    # the fastest pair deceives a first timing, a second timing and a mean, and the longest pair a low limit
     errors[healthy[0]] = (WARM_UPS[1], OUTLIERS[1], 1)
     if len(healthy) > 1:
         errors[healthy[-1]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))
@@ -83,7 +83,7 @@ def draw_plans(
 
 
 def is_slow(kind: str, culprits: Sequence[int], pair: Pair) -> bool:
-    """Return whether a pair is slow: the link's own, or each one of the slow rank."""
+    """Return whether a pair is slow: the slow link's pair, or any pair of the slow rank."""
     if kind == "link":
         return set(pair) == set(culprits)
     return kind == "rank" and culprits[0] in pair
@@ -95,7 +95,7 @@ WANTED = 'Return ("healthy", []), ("link", [a, b]) or ("rank", [r]), on every ra
 
 
 def find_wrong_form(got: Any) -> Finding | None:
-    """Return a problem of what one rank returned that no task of a result's form has."""
+    """Return a finding if one rank's result has the wrong form, or if the rank has read a clock."""
     clock = "It reads a clock. Use the seconds that `round_trip` returns: the check simulates them."
     found, clocks = got["found"], (clock,) if got["clock"] else ()
     if found is None:
@@ -109,7 +109,7 @@ def find_wrong_form(got: Any) -> Finding | None:
 
 
 def find_wrong_result(kind: str, culprits: list[int], values: list[Any]) -> Finding | None:
-    """Return the problem of what all ranks returned, each of it of the right form."""
+    """Return a finding if the ranks' results, all of the right form, are wrong."""
     results = [(value["found"][0], list(value["found"][1])) for value in values]
     right = (kind, culprits)
     if all(result == right for result in results):
@@ -129,7 +129,7 @@ def find_wrong_result(kind: str, culprits: list[int], values: list[Any]) -> Find
 def explain_disagreement(
     right: tuple[str, list[int]], results: Sequence[tuple[str, list[int]]]
 ) -> tuple[str, ...]:
-    """Return advice that is true of results of which some differ from others."""
+    """Return true advice on results that differ between ranks."""
     if all(name == "link" and set(ranks) == set(right[1]) for name, ranks in results):
         return ("List the smaller rank first, on every rank.",)
     healthy: tuple[str, list[int]] = ("healthy", [])
@@ -146,7 +146,7 @@ def explain_disagreement(
 
 
 def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tuple[str, ...]:
-    """Return advice that is true of a wrong result which all ranks return."""
+    """Return true advice on a wrong result returned by all ranks."""
     if name == kind == "link" and set(ranks) == set(culprits):
         return ("List the smaller rank first.",)
     if is_one_rank_twice(name, ranks):
@@ -184,7 +184,7 @@ def describe(kind: str, culprits: list[int]) -> str:
 
 
 def count_trips(trace: Trace) -> dict[Pair, int]:
-    """Return how often each rank has called `round_trip` with each peer, the last call included."""
+    """Return the number of each rank's calls of `round_trip` with each peer, including the last call."""
     trips = {(r, p): 0 for r in trace.ranks for p in trace.ranks if p != r}
     for event in trace.events:
         # the smaller rank begins with its send, the larger one with its recv
@@ -214,12 +214,12 @@ def find_missing_pair(trace: Trace, case: Case) -> str:
 
 
 def find_unequal_trips(trace: Trace, case: Case) -> str:
-    """Return which ranks of a pair differ in their numbers of calls, and which others may be why."""
+    """Return the ranks of a pair with different numbers of calls, and the ranks that may be the cause."""
     trips = count_trips(trace)
     unequal = [(r, p) for (r, p), own in trips.items() if own > trips[p, r]]
     if not unequal:
         return ""
-    # a pair that both ranks have called says more than one of them waiting for its first call
+    # a pair called by both ranks shows more than a rank that waits for its first call
     rank, peer = next((pair for pair in unequal if trips[pair[::-1]]), unequal[0])
     own, other = trips[rank, peer], trips[peer, rank]
     if not other:

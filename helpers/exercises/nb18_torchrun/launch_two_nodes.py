@@ -50,7 +50,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_word(words: Any, script: str) -> str:
-    """Return what is wrong with the words of a command, without parsing them."""
+    """Return the problem with the words of a command, without parsing them."""
     if isinstance(words, str):
         return "there is one string; it must be a list of words, each a string."
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -72,7 +72,7 @@ def find_wrong_word(words: Any, script: str) -> str:
 def find_wrong_option(
     found: dict[str, Any], node: int, nproc: int, address: str, port: int, script: str
 ) -> str:
-    """Return which option of a parsed command is not as required."""
+    """Return the first wrong option of a parsed command."""
     if found["standalone"] or found["rdzv_backend"] != "static" or found["rdzv_endpoint"]:
         return (
             "does not ask for static rendezvous: leave out `--standalone` and all that begins with "

@@ -49,11 +49,11 @@ STACKS = {
         "C5356:barrier L83:wrapper T83:main T89:<module>",
     ),
 }
-"""For each way to hang, the main thread of the rank to blame, of ranks that wait, and of one elsewhere."""
+"""The main threads in each kind of hang: of the rank to blame, of waiting ranks, and of a rank elsewhere."""
 
 
 def format_stack(frames: str, thread: str) -> str:
-    """Write a thread's frames as `faulthandler` does."""
+    """Write a thread's frames like `faulthandler`."""
     lines = [f"{thread} (most recent call first):"]
     for frame in frames.split():
         line, _, name = frame[1:].partition(":")

@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
     kind = draw.of("killed", "first save", "in a save", "SIGTERM", "SIGTERM, then killed")
     death, event = every * draw.whole(1, 2) + draw.whole(1, every - 2), draw.of(7, 8)
     if kind == "SIGTERM, then killed":
-        death = 2 * every + draw.whole(1, every - 2)  # after the save that SIGTERM caused
+        death = 2 * every + draw.whole(1, every - 2)  # after the save caused by SIGTERM
     event = draw.of(1, 2) if kind == "first save" else event
     kill = Plan(step=death) if "killed" in kind else Plan(event=event)
     kills = [kill] * (kind != "SIGTERM")
@@ -77,7 +77,7 @@ def case(draw: Draw) -> Case:
             return Finding(
                 f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
             )
-        start = len(plans) - len(kills)  # leave out the attempt that SIGTERM ends
+        start = len(plans) - len(kills)  # leave out the attempt ended by SIGTERM
         cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
         if found := find_missing_kill(cut, kills):
             return found
@@ -88,12 +88,12 @@ def case(draw: Draw) -> Case:
         return compare_state(got["state"], (seed, n, steps, got["numbers"]), at)
 
     def judge_after_kill(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
-        """Return what is wrong with the step at which an attempt resumed after a kill."""
+        """Return the problem with the step at which an attempt resumed after a kill."""
         newest = [death // every * every]
         if "died" in before:
             newest = [before["died"][0] - every, before["died"][0]]
         elif "killed" not in kind:
-            return None  # it was not killed, which another finding says
+            return None  # it was not killed, which is reported in another finding
         first = one.get("first", 0)
         what = f"after a kill it resumes at step {first}"
         found = judge_resume_step(what, before, one, newest, every, first)
@@ -104,7 +104,7 @@ def case(draw: Draw) -> Case:
         return found
 
     def judge_after_sigterm(got: dict[str, Any], before: dict[str, Any]) -> Finding | None:
-        """Return what is wrong with how the ranks left after SIGTERM."""
+        """Return the problem with the ranks' exit after SIGTERM."""
         first, made = before.get("first", 0), [len(rows) for rows in before["rows"]]
         how = [got["left"].get(f"left-{comes}-{r}", "") for r in range(n)]
         came = f"SIGTERM reaches {which} in step {first + asked - 1}"
@@ -128,7 +128,7 @@ def case(draw: Draw) -> Case:
         return None
 
     def judge_next_job(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
-        """Return what is wrong with the step at which the next job resumed."""
+        """Return the problem with the step at which the next job resumed."""
         newest = before.get("first", 0) + len(before["rows"][0])
         first = one.get("first", 0)
         what = f"after SIGTERM the next job resumes at step {first}"
@@ -174,9 +174,9 @@ def draw_real_agent_case(draw: Draw) -> Case:
 def compare_state(
     got: Any, settings: tuple[int, int, int, Sequence[float]], resume_steps: Sequence[int]
 ) -> Finding | None:
-    """Compare a rank's state with that of an undisturbed training.
+    """Compare a rank's state with the state of an undisturbed training.
 
-    resume_steps: the steps at which it resumed.
+    resume_steps: the steps at which the training resumed.
     """
     if same(train_in_one_process(*settings), got, TOLERANCE):
         return None
@@ -216,7 +216,7 @@ def train_in_one_process(
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows: a file that is not whole, or ranks that made different steps."""
+    """Yield the observations in a failed run: an incomplete file, or ranks that took different steps."""
     failure, attempts = run.failure, attempts_of(run)
     if isinstance(failure, RankFailed):
         made = [len(steps) for one in attempts[-1:] for steps in one["rows"]]

@@ -1,1 +1,1 @@
-"""Exercises of notebook 19: checkpoints that survive any failure, are sharded, asynchronous, and exact."""
+"""Exercises of notebook 19: checkpoints that survive failures, and are sharded, asynchronous and exact."""

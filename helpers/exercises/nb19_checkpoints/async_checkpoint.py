@@ -28,7 +28,7 @@ OBSERVATIONS = {
     "two": "a save begins while the one before is still being written",
     "at the end": "your function returns while a checkpoint is still being written",
 }
-"""What the check observed while a checkpoint was written, in words. The first one that applies is shown."""
+"""Descriptions of the check's observations while writing a checkpoint. The first that applies is shown."""
 KILL_KINDS = (
     "no death",
     "first save",
@@ -102,10 +102,10 @@ def case(draw: Draw) -> Case:
         return None
 
     def judge_start(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
-        """Return what is wrong with the step at which an attempt resumed after `before`."""
+        """Return the problem with the step at which an attempt resumed after `before`."""
         if "first" not in following:
             return None
-        # the save that was killed may already have been whole
+        # the killed save may already have been whole
         first, newest = following["first"], before["died"][0] - every
         if first in (newest, newest + every):
             return None
@@ -114,14 +114,14 @@ def case(draw: Draw) -> Case:
         more = len(whole) + (plan == "older removed") - len(before["found"]["whole"]) - made
         if more > 0:
             was = f"the newest whole checkpoint was made after {newest + every} steps"
-        elif more < 0:  # other checkpoints were removed, and it is not known which
+        elif more < 0:  # unknown other checkpoints were removed
             was = f"the newest whole checkpoint was made after {newest} or {newest + every} steps"
         elif newest:
             was = f"the newest whole checkpoint was made after {newest} steps"
         else:
             was = "no checkpoint was whole"
-        # the checkpoint was removed or overwritten: no checkpoint is whole, or the one that this attempt
-        # found is not
+        # the checkpoint was removed or overwritten, so no checkpoint is whole, or not the one found by this
+        # attempt
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ def case(draw: Draw) -> Case:
 
 
 def observe_failure(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows.
+    """Yield the observations in a failed run.
 
     If a checkpoint is not whole, `dcp.load` does not find its `.metadata`.
     """

@@ -30,9 +30,9 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 TOLERANCE = 1e-5
 LOSABLE_PARTS = ("rng", "rank 0's rng", "momentum", "model")
-"""What a resumed training may have lost. `simulate_losses` simulates the training without it."""
+"""Parts that a resumed training may have lost. `simulate_losses` simulates the training without one."""
 LATER_EVENTS = (0, 1, 2, 3, 4, 5, 6, 7)
-"""Events of saves after a first kill at which the job is killed again; 0 for none."""
+"""Events of saves after a first kill at which the job is killed again; 0 means never."""
 
 
 def case(draw: Draw) -> Case:
@@ -78,7 +78,7 @@ def case(draw: Draw) -> Case:
         return None
 
     def judge_start(before: dict[str, Any], one: dict[str, Any]) -> Finding | None:
-        """Return what is wrong with the step at which an attempt resumed after `before`."""
+        """Return the problem with the step at which an attempt resumed after `before`."""
         died, first = before.get("died"), one.get("first", 0)
         newest = [made * every if plans[0].step >= 0 else 0]
         if died and died[0]:
@@ -119,9 +119,9 @@ def case(draw: Draw) -> Case:
 
 
 def find_disorder(attempts: Sequence[Mapping[str, Any]], epochs: int, steps: int) -> Finding | None:
-    """Return a finding if an attempt did not run consecutive steps from where it started.
+    """Return a finding if an attempt did not run consecutive steps from its first step.
 
-    After the last step of all, any step may follow: that is judged by what the next attempt resumes.
+    After the last of all steps, any step may follow, because the next attempt's start is judged.
     """
     for k, attempt in enumerate(attempts):
         ran = attempt.get("steps", ())
@@ -147,9 +147,9 @@ def simulate_losses(
     resume_steps: Sequence[int] | set[int] = (),
     lost_part: str = "",
 ) -> list[float]:
-    """Simulate the training in one process. After each step in `resume_steps`, a part of its state is lost.
+    """Simulate the training in one process, losing a part of its state after each step in `resume_steps`.
 
-    shifts: the number that the monitor passed to each step, or 0 if no rank asked for it.
+    shifts: the number passed by the monitor to each step, or 0 if no rank asked for it.
     """
     training = Training(seed, n)
     losses = []
@@ -174,7 +174,7 @@ def simulate_losses(
 def run_one_step(
     training: Training, epoch: int, step: int, states: list[torch.Tensor], shift: float
 ) -> float:
-    """Run the step of all ranks, one after the other. states[rank]: its random state, which is updated."""
+    """Run the step of all ranks, one after the other. states[rank]: the rank's random state, updated."""
     n, mean = len(states), 0.0
     total = [torch.zeros_like(p) for p in training.parameters()]
     for rank in range(n):

@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
         share = sum(part.numel() for part in own[rank].values())
         read = got["elements read"]
         if type(read) is not int or read < share:
-            # the rank's share is right, so it has read at least that much
+            # the rank's share is right, so the rank has read at least the share
             return Finding(
                 f"the rank reads {read} elements from the checkpoint; its rows have {share}"
             )
@@ -78,7 +78,7 @@ def case(draw: Draw) -> Case:
 def judge_tensor(
     name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]
 ) -> Finding | None:
-    """Return what is wrong with one tensor of a rank."""
+    """Return the problem with one tensor of a rank."""
     if told is None:
         return Finding(f"the key {name!r} is missing")
     if "local" not in told:

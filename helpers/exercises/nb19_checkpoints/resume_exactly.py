@@ -40,7 +40,7 @@ LOSABLE_PARTS = (
     "again, then put back",
     "noise",
 )
-"""What a resumed training may have lost. `train_in_one_process` simulates the training without it."""
+"""Parts that a resumed training may have lost. `train_in_one_process` simulates the training without one."""
 
 
 def case(draw: Draw) -> Case:
@@ -101,11 +101,11 @@ def case(draw: Draw) -> Case:
         return None
 
     def targets_of(got: dict[str, Any]) -> list[float]:
-        """Return the target of each row, or 0 for rows that no rank asked for."""
+        """Return the target of each row, or 0 for rows not requested by any rank."""
         return [*got["numbers"], *[0.0] * samples][:samples]
 
     def find_wrong_shares(rows: list[int], own: list[int], size: int) -> tuple[str, ...]:
-        """Return what is wrong with the ranks' shares of a batch."""
+        """Return the problem with the ranks' shares of a batch."""
         if set(rows) < set(own) and len(own) - len(rows) == len(own) % size:
             return ("the remainder of a batch is left out",)
         if len(rows) == batch > len(own):
@@ -137,7 +137,7 @@ def case(draw: Draw) -> Case:
 
 
 def observe_failure(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows, including ranks that made different numbers of steps."""
+    """Yield the observations in a failed run, including ranks with different numbers of steps."""
     failure = run.failure
     if isinstance(failure, RankFailed) and is_consequence(failure.error):
         jobs = [one["rows"] for one in attempts_of(run)]
@@ -158,7 +158,7 @@ def train_in_one_process(
 ) -> tuple[list[float], list[list[int]]]:
     """Train in one process.
 
-    At the steps in `resume_steps`, a new job takes over all but what is `lost_part`.
+    At the steps in `resume_steps`, a new job takes over all of the state except `lost_part`.
     """
     job, losses, batches = Job(seed, samples), [], []
     y = torch.tensor(targets, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Describe where a killed job resumed, and what it had found, for 19.1, 19.3 and 19.4."""
+"""Describe the steps at which killed jobs resumed, and the checkpoints found, for 19.1, 19.3 and 19.4."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_missing_kill(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding 
 
 
 def find_intruder(got: Mapping[str, Any]) -> Finding | None:
-    """Return a finding if a rank other than 0 changed a file, which ended the job."""
+    """Return a finding if a rank other than 0 changed a file, because this ended the job."""
     if (rank := got["intruder"]) is None:
         return None
     what = f"rank {rank} writes a file, too: rank 0 alone saves"
@@ -69,10 +69,10 @@ def judge_resume_step(
     every: int,
     first: int,
 ) -> Finding | None:
-    """Return a finding if an attempt resumed at a step that no whole checkpoint explains.
+    """Return a finding if no whole checkpoint explains the step at which an attempt resumed.
 
-    current: the attempt. previous: the previous attempt. newest: the numbers of steps that the newest whole
-    checkpoint may have. first: the step at which it resumed.
+    current: the attempt. previous: the previous attempt. newest: possible numbers of steps of the newest
+    whole checkpoint. first: the step at which the attempt resumed.
     """
     done = previous["died"][0] if "died" in previous else 0
     if done % every:
@@ -112,7 +112,7 @@ def judge_loss_count(
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a run shows that failed after it had been killed in a save."""
+    """Yield the observations in a run that failed after being killed in a save."""
     attempts, failure = attempts_of(run), run.failure
     error = failure.error if isinstance(failure, RankFailed) else None
     if error and error.kind == "OSError" and "cross-device" in error.message:
@@ -129,7 +129,7 @@ def observe(case: Case, run: Run) -> Iterator[str]:
 
 
 def attempts_of(run: Run) -> Sequence[Mapping[str, Any]]:
-    """Return what is known about a job's attempts, even if the last one failed."""
+    """Return the known facts about a job's attempts, even if the last attempt failed."""
     told = next((value for value in run.values if isinstance(value, dict)), {})
     attempts = told.get("attempts", [])
     return list(attempts)

@@ -1,1 +1,1 @@
-"""Modules that exercises of several notebooks share, as `shared.py` and `in_ranks.py` within one."""
+"""Modules shared by exercises of several notebooks, like `shared.py` and `in_ranks.py` within one."""

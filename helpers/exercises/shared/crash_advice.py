@@ -1,4 +1,4 @@
-"""Advice on crashes that exercises of several notebooks share."""
+"""Advice on crashes, shared by exercises of several notebooks."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from helpers.checks.author import CrashAdvice, Draw
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY_MARGIN = 1e3
-"""The exercises' tolerance, 1e-6, as a multiple of float64's usual one."""
+"""The exercises' tolerance, 1e-6, as a multiple of float64's usual tolerance."""
 UNEQUAL_ADVICE = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"
@@ -40,6 +40,6 @@ def draw_samples(draw: Draw, count: int, pixels: int, classes: int) -> Samples:
 
 
 def cut_batches(x: torch.Tensor, y: torch.Tensor, size: int, steps: int) -> list[Samples]:
-    """Cut the samples of each step out of x and y."""
+    """Cut each step's samples out of x and y."""
     cuts = [slice(k * size, (k + 1) * size) for k in range(steps)]
     return [(x[cut], y[cut]) for cut in cuts]

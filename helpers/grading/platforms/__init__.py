@@ -1,7 +1,7 @@
 """The learning platforms: one file for each, with the names in its exports, its rosters, and its imports.
 
-A module in this folder that has a `PLATFORM` is found by itself. `owners`, `roster`, `reports`, messages and
-the table in docs/grading.md take the platforms from here, so that no other file names one.
+A module in this folder with a `PLATFORM` is found automatically. `owners`, `roster`, `reports`, messages and
+the table in docs/grading.md take the platforms from this package, so that no other file names a platform.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLATFORMS: tuple[Platform, ...] = tuple(
     if hasattr(module := import_module(f"{__name__}.{found.name}"), "PLATFORM")
 )
 IMPORT_FILES = tuple(platform.import_file for platform in PLATFORMS if platform.import_file)
-"""The files that platforms import. A run writes the one for the platform of its roster."""
+"""The files for importing into platforms. A run writes the file for the platform of its roster."""
 
 
 def platform_of(roster: Roster) -> Platform | None:

@@ -49,7 +49,7 @@ class _Blackboard(Platform):
         return sources
 
     def added_files(self, entries: Entries) -> set[str]:
-        """Return the texts about attempts, except those of learners who handed in nothing else."""
+        """Return the texts about attempts, except texts of learners who handed in nothing else."""
         sources = self.sources(entries)
         texts = {name for name in sources if _is_text_about_attempt(name)}
         with_files = {source for name, source in sources.items() if name not in texts}
@@ -62,7 +62,7 @@ class _Blackboard(Platform):
         return roster.has_columns("Username") and bool(roster.indexes(_STATES))
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the columns with names, and one of points for each notebook, in the scale of its column."""
+        """Return the columns with names, and each notebook's points in the scale of its column."""
         roster = graded.roster
         who = roster.indexes(_NAMES)
         columns: dict[str, ScaledColumn] = {}
@@ -83,14 +83,15 @@ def _is_text_about_attempt(name: str) -> bool:
 def _assignment(texts: Sequence[str]) -> str:
     """Return the name of the assignment, with the underscore after it, if all texts begin with one.
 
-    Both it and the usernames may contain underscores, so only what differs shows where a username begins.
+    Both assignment and usernames may contain underscores, so only the differing parts show where a username
+    begins.
     """
     common = os.path.commonprefix(sorted({*texts})) if len({*texts}) > 1 else ""
     return common[: common.rfind("_") + 1]
 
 
 def _username(text: str, assignment: str) -> str:
-    """Return the username, which is the last word if there is no common assignment."""
+    """Return the username: the last word if there is no common assignment."""
     heads_differ = text.removeprefix(assignment).count("_") > 0
     return text.removeprefix(assignment) if assignment and heads_differ else text.rpartition("_")[2]
 

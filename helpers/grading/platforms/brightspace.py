@@ -1,8 +1,9 @@
 """Brightspace (D2L): its downloads of an assignment, its export of grades, and its import.
 
 A download has a folder for each attempt, `12345-67890 - Ann Lee - Oct 12, 2026 1159 PM`, or all files in one
-folder with this text in front, and an `index.html`. Characters that no Windows file name may have are removed
-from names. In an export of grades, identifiers begin with `#`, and the last column is End-of-Line Indicator.
+folder with this text in front, and an `index.html`. Characters that are not allowed in Windows file names are
+removed from names. In an export of grades, identifiers begin with `#`, and the last column is End-of-Line
+Indicator.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from helpers.grading.platforms.protocol import (
 )
 from helpers.grading.table import Cell, UnchangedCell
 
-# The text before the date is a name, which may itself contain " - ". A file's name follows the time.
+# The text before the date is a name, which may contain " - ". A file's name follows the time.
 _FORM_PATTERN = re.compile(
     r"(?P<number>\d+)-\d+ ?- (?P<who>.+?) ?- (?P<at>[^-]*\b\d{4}\b[^-]*?)(?: - (?P<rest>.+))?", re.S
 )
@@ -86,7 +87,7 @@ class _Brightspace(Platform):
 
 
 def _sortable_time(text: str) -> str:
-    """Return a time as text that can be sorted, or "" if it is not written in English."""
+    """Return a time as sortable text, or "" if it is not written in English."""
     found = _TIME_PATTERN.search(text)
     if found is None or found["month"].lower() not in _MONTHS:
         return ""

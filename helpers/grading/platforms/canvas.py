@@ -1,7 +1,7 @@
 """Canvas: its downloads of an assignment, its export of the gradebook, and its import.
 
 lib/content_zipper.rb writes `leeann_LATE_123_456_x.ipynb` (user, upload), `LATE_anon_Ab3dE_456_x.ipynb` and
-`leeann_123_text.html`. Only the letters and digits of a name, "Lee, Ann", are left in a file's name.
+`leeann_123_text.html`. A file's name keeps only the letters and digits of a name such as "Lee, Ann".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORM_PATTERN = re.compile(
 _ANONYMOUS_PATTERN = re.compile(
     r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S
 )
-# First cells of rows that are not learners: the points to reach, the test student.
+# First cells of rows without learners: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
 _NO_GRADES = ("manual posting", "muted")
 # The columns before "ID" in an export (lib/gradebook_exporter.rb).
@@ -44,12 +44,13 @@ class _Canvas(Platform):
     def sources(self, entries: Entries) -> dict[str, Source]:
         """Return the owners of all files together. Return {} if the numbers are not the platform's.
 
-        The platform's numbers belong to one learner each, a learner has only one, and no two uploads share
-        one. In `kay_2_...` and `zoe_2_...` the number counts something else, such as attempts.
+        Each of the platform's numbers belongs to one learner, a learner has only one number, and no two
+        uploads share an upload number. In `kay_2_...` and `zoe_2_...` the number counts something else, such
+        as attempts.
         """
         found = {name: match for name in entries.files if (match := _parts(stem_of(name)))}
         pairs = {(match["who"], match.groupdict().get("number")) for match in found.values()}
-        # copies of one upload have one name apart from the extension
+        # copies of one upload have the same name except for the extension
         uploads = {
             stem_of(name): match["upload"] for name, match in found.items() if match["upload"]
         }
@@ -84,15 +85,15 @@ class _Canvas(Platform):
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        # only the letters of a name are left, and a group's name is not in the roster
+        # only the letters of a name remain, and a group's name is not in the roster
         return at in named.get(compact_name(source.name.rpartition(" (")[0]), {at})
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the table that the gradebook imports.
+        """Return the table for import into the gradebook.
 
         The columns from Student to Section are kept. Other assignments are left out, because importing them
-        would undo grades given since the export. If a column has the notebook's name, with or without the
-        platform's number, it is filled in; otherwise the platform creates an assignment.
+        would undo grades given since the export. A column with the notebook's name, with or without the
+        platform's number, is filled in; otherwise the platform creates an assignment.
         """
         roster, last = graded.roster, graded.roster.column_index("Section")
         if last is None:

@@ -1,4 +1,4 @@
-"""Folders that no platform has named: one for each learner, as nbgrader collects them."""
+"""Folders not named by a platform: one for each learner, as collected by nbgrader."""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ _FORM_PATTERN = re.compile(
     r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?:submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
     re.S,
 )
-# The word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In a
-# language that is not listed, the number becomes part of the name only if two such learners are in the
-# export.
+# The word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In an unlisted
+# language, the number becomes part of the name only if two such learners are in the export.
 _PARTICIPANT_WORDS_PATTERN = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
@@ -61,8 +60,8 @@ class _Moodle(Platform):
 
     def _source(self, found: re.Match[str]) -> Source:
         name, number = clean_name(found["who"]), found["number"] or ""
-        # In blind marking all have this name, perhaps after their group's ("Team A-Participant"). The grading
-        # worksheet lists them by name and number.
+        # In blind marking all learners have this name, perhaps after their group's name ("Team
+        # A-Participant"). The grading worksheet lists them by name and number.
         is_blind = _PARTICIPANT_WORDS_PATTERN.fullmatch(only_letters(name.rpartition("-")[2]))
         name = f"{name} {number}" if is_blind and number else name
         return Source(name, f"{name}/", self.key if number else "", number)
@@ -93,10 +92,10 @@ class _Moodle(Platform):
         return any(name_words(text) in words for text in name_texts(row))
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the grading worksheet with its grades, or a table like a grade export.
+        """Return the grading worksheet with grades filled in, or a table like a grade export.
 
-        In the latter, the columns with names and user ids are kept, and a notebook of more than 100 points
-        is in percent.
+        A table keeps the columns with names and user ids, and a notebook of more than 100 points is in
+        percent.
         """
         roster = graded.roster
         if roster.has_columns("Identifier", "Grade"):
@@ -132,8 +131,8 @@ def _worksheet(graded: GradedRoster) -> list[list[Cell]]:
     """Return the grading worksheet of one assignment with its column "Grade" filled in.
 
     A grade is the share of the points times the row's "Maximum Grade", or the points if there is none.
-    Everything else stays, because mod/assign/feedback/offline reads Identifier, Grade and the time of the
-    last grade.
+    All other cells are unchanged, because mod/assign/feedback/offline reads Identifier, Grade and the time of
+    the last grade.
     """
     roster = graded.roster
     grade, most = roster.column_index("Grade"), roster.column_index("Maximum Grade")

@@ -1,7 +1,7 @@
-"""Define what grading asks of a learning platform, and the data that it passes.
+"""Define the questions that grading asks a learning platform, and the data passed to it.
 
-names in an export --sources--> whose each is        roster --has_exported, is_learner, number_column-->
-grades of a roster's rows --export--> the table that the platform imports
+names in an export --sources--> owner of each        roster --has_exported, is_learner, number_column-->
+grades of a roster's rows --export--> the table for import into the platform
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from helpers.views.plain import normalize_name
 
 @dataclass(frozen=True)
 class Entries:
-    """The names of the folders and files in one folder of a class. parent: that folder's own name."""
+    """The names of the folders and files in one folder of a class. parent: that folder's name."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
@@ -42,7 +42,7 @@ class Roster:
         return all(self.column_index(column) is not None for column in columns)
 
     def indexes(self, columns: Iterable[str]) -> list[int]:
-        """Return the indexes of those of the columns that exist, in the roster's order."""
+        """Return the indexes of the existing columns among these, in the roster's order."""
         return sorted(at for name in columns if (at := self.column_index(name)) is not None)
 
 
@@ -52,8 +52,10 @@ class GradedRoster:
 
     Args:
         notebooks: The points to reach of each notebook.
-        grades: For each row, the points by notebook. None: a person has to decide, or nothing was handed in.
-        totals: For each row, the share of all points and the points to reach. None as in `grades`.
+        grades: For each row, the points by notebook. None if a person has to decide, or nothing was handed
+            in.
+        totals: For each row, the share of all points and the points to reach. None in the same cases as in
+            `grades`.
     """
 
     roster: Roster
@@ -72,29 +74,29 @@ class GradedRoster:
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """The column of a notebook. out_of: the points to reach. maximum: of the column on the platform."""
+    """The column of a notebook. out_of: the points to reach. maximum: the column's on the platform."""
 
     name: str
     out_of: float
     maximum: float
 
     def scaled(self, points: float | None) -> float | None:
-        """Return points in the column's own scale."""
+        """Return points in the column's scale."""
         if points is None or self.maximum == self.out_of or not self.out_of:
             return points
         return points * self.maximum / self.out_of
 
 
 class Platform:
-    """A learning platform. Most of its methods have a default: the platform does nothing special.
+    """A learning platform. Most methods have a default for a platform without special features.
 
     Attributes:
-        title: Its name.
-        file_names: How its exports name files, for the table in docs/grading.md.
-        rosters: Which of its tables can be used as a roster, for the same table.
-        import_file: The name of the file that it imports, "" if none is written.
-        numbers_tell_apart: The number in a file's name tells people of one name apart.
-        advice: What to do about several rows of one name, "" if nothing helps.
+        title: The platform's name.
+        file_names: The form of file names in its exports, for the table in docs/grading.md.
+        rosters: The tables of the platform that can be used as a roster, for docs/grading.md.
+        import_file: The name of the file for import, "" if no file is written.
+        numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name.
+        advice: Advice on several rows with the same name, "" if nothing helps.
     """
 
     title: ClassVar[str]
@@ -110,7 +112,7 @@ class Platform:
         return self.title.casefold()
 
     def sources(self, entries: Entries) -> dict[str, Source]:
-        """Return the owner of each entry whose name this platform has made."""
+        """Return the owner of each entry named by this platform."""
         return {}
 
     def is_export(self, entries: Entries) -> bool:
@@ -118,11 +120,11 @@ class Platform:
         return bool(self.sources(entries))
 
     def added_files(self, entries: Entries) -> set[str]:
-        """Return the files that the platform itself has added to an export."""
+        """Return the files that the platform has added to an export."""
         return set()
 
     def is_learner(self, cells: Sequence[str]) -> bool:
-        """Return whether a row of a roster is a person's."""
+        """Return whether a row of a roster belongs to a person."""
         return True
 
     def has_exported(self, roster: Roster) -> bool:
@@ -134,27 +136,28 @@ class Platform:
         return cell
 
     def number_column(self, roster: Roster) -> int | None:
-        """Return the index of the column with the numbers that file names contain, or None.
+        """Return the index of the column with the numbers used in file names, or None.
 
-        Only digits are compared. If a platform's files contain other ids, return None: names are compared.
+        Only digits are compared. If a platform's files contain other ids, return None, so that names are
+        compared.
         """
         return None
 
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        """Return whether the names allow that the row `at`, with a source's number, is its learner's.
+        """Return whether the names allow the row `at`, which has a source's number, to be the learner's row.
 
-        named: the rows that contain a name, by the name in the form of `compact_name`.
+        named: the rows containing a name, by the name in the form of `compact_name`.
         """
         return name_words(source.name) in map(name_words, name_texts(roster.rows[at]))
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the table that the platform imports, or None if the roster lacks a column for it."""
+        """Return the table for import into the platform, or None if the roster lacks a needed column."""
         return None
 
 
-# Names are searched in this many first columns, where platforms put them.
+# Number of first columns that are searched for names.
 MAX_NAME_COLUMNS = 8
 
 
@@ -173,9 +176,9 @@ def name_texts(row: Sequence[str]) -> set[str]:
 def find_column(
     notebook: str, columns: Sequence[str], after: str = "", before: str = ""
 ) -> re.Match[str] | None:
-    """Return the match of the export's own column of a notebook, or None if there is none.
+    """Return the match of the export's column of a notebook, or None if there is no such column.
 
-    before, after: patterns of what the platform writes around the name.
+    before, after: patterns of the platform's text around the name.
     """
     own = re.compile(f"{before}{re.escape(notebook)}{after}", re.IGNORECASE)
     return next((found for name in columns if (found := own.fullmatch(name))), None)

@@ -1,4 +1,4 @@
-"""Compare the points with those of the last run, and report which ones changed and why.
+"""Compare the points with the last run's points, and report each change and its reason.
 
 OUT/grades.json (of the last run), Standing, ... --> Change, ... --reports--> changes.csv, class.html
 """
@@ -25,14 +25,14 @@ _MAX_CHANGES = 20_000
 
 @dataclass(frozen=True)
 class Grade:
-    """The points of one exercise of one learner, and everything that they depend on.
+    """The points of one exercise of one learner, and all their dependencies.
 
     Args:
         points: 0 if the notebook is dropped.
-        share: The share of the exercise's own points, as recorded.
+        share: The recorded share of the exercise's points.
         sha256: The digest of the file.
         course: The version of the checks.
-        given: The reason why a person has set the points, "" if none has.
+        given: The reason for points set by a person, "" if nobody has set them.
     """
 
     learner: str
@@ -51,7 +51,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class Change:
-    """One exercise whose points changed. when: the time of the run that found it, UTC."""
+    """One exercise whose points changed. when: the time (UTC) of the run that found the change."""
 
     when: str
     learner: str
@@ -63,14 +63,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Grades:
-    """The content of grades.json. changes: of all runs, the latest last."""
+    """The content of grades.json. changes: the changes of all runs, the latest last."""
 
     grades: tuple[Grade, ...] = ()
     changes: tuple[Change, ...] = ()
 
 
 def grades_of(course: Course) -> tuple[Grade, ...]:
-    """Return what each exercise counts, for comparison with the next run."""
+    """Return each exercise's points, for comparison with the next run."""
     found = []
     for standing in course.standings:
         for record in standing.records:
@@ -103,9 +103,9 @@ def changes_between(
 ) -> Iterator[Change]:
     """Yield a change for each exercise that counted before and now has different points.
 
-    course: the class of `after`, which shows why an exercise no longer counts.
+    course: the class to which `after` belongs, which shows why an exercise no longer counts.
     """
-    # Exercises that did not exist before are not changes, so the first run reports nothing.
+    # New exercises are not changes, so the first run reports nothing.
     now = {(each.learner, each.exercise): each for each in after}
     for old in before:
         new = now.get((old.learner, old.exercise))
@@ -160,7 +160,7 @@ def _reasons(old: Grade, new: Grade) -> Iterator[str]:
 
 
 def read_grades(out: Path) -> Grades:
-    """Return what the last run wrote. Return empty grades if it does not exist or is damaged."""
+    """Return the grades of the last run, or empty grades if the file does not exist or is damaged."""
     with suppress(OSError, ValueError, RecursionError):
         data = json.loads((out / FILE).read_bytes())
         if isinstance(data, dict) and data.pop("format", None) == FORMAT:
@@ -169,7 +169,7 @@ def read_grades(out: Path) -> Grades:
 
 
 def as_json(grades: Grades) -> bytes:
-    """Return the content of the file, with the latest changes only."""
+    """Return the content of the file, limited to the latest changes."""
     kept = Grades(grades.grades, grades.changes[-_MAX_CHANGES:])
     # ASCII, because a name may contain half a surrogate pair
     return json.dumps({"format": FORMAT, **msgspec.to_builtins(kept)}).encode()

@@ -1,4 +1,4 @@
-"""Compute the points that count in the end: weighted, reduced for lateness, overridden last.
+"""Compute the final points: weighted, then reduced for lateness, then overridden.
 
 `reports.standing` puts them into a learner's standing, which all reports read.
 """
@@ -19,12 +19,12 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class CountedExercise(ExerciseRecord):
-    """An exercise as recorded, except that points and out_of are those that count.
+    """A recorded exercise whose points and out_of are the final ones.
 
     Args:
-        share: The share of its own points, as recorded.
-        bonus: Its out_of is not part of the points to reach.
-        override: The line by which a person has set the points.
+        share: The recorded share of its points.
+        bonus: Whether its out_of is excluded from the points to reach.
+        override: The line with which a person has set the points.
     """
 
     share: float = 0.0
@@ -37,7 +37,7 @@ def apply_weights(record: Record, policy: Policy) -> Record:
     exercises = [_weight_exercise(each, policy) for each in record.exercises]
     core = sum(each.out_of for each in exercises if not each.bonus)
     bonus = sum(each.out_of for each in exercises if each.bonus)
-    # Reduce the weights themselves, so that points and out_of always match.
+    # Reduce the weights, so that points and out_of always match.
     factor = min(1.0, policy.most_bonus * core / bonus) if bonus and core else 1.0
     return replace(
         record, exercises=tuple(_scale(each, factor) if each.bonus else each for each in exercises)
@@ -67,7 +67,7 @@ def reduce_points(record: Record, factor: float) -> Record:
 
 
 def apply_override(record: Record, override: Override, policy: Policy) -> Record:
-    """Return a record with the points that a person has set, adding the exercise if it is missing."""
+    """Return a record with the points set by a person, adding the exercise if it is missing."""
     tries = {each.name: each for each in record.exercises if isinstance(each, CountedExercise)}
     name = override.exercise
     if name not in tries:
@@ -79,13 +79,13 @@ def apply_override(record: Record, override: Override, policy: Policy) -> Record
 
 
 def empty_record(learner: str, notebook: str) -> Record:
-    """Return a record for points that are given without a file."""
+    """Return a record for points given without a file."""
     message = "Nothing was handed in; the points are the instructor's."
     return Record(learner, "", notebook, Status.GRADED, message=message)
 
 
 def override_of(exercise: ExerciseRecord) -> Override | None:
-    """Return the line by which a person has set an exercise's points, or None."""
+    """Return the line with which a person has set an exercise's points, or None."""
     return exercise.override if isinstance(exercise, CountedExercise) else None
 
 

@@ -1,9 +1,8 @@
-"""Read points that a person sets from `overrides.csv`. They replace the graded points of every run.
+"""Read points set by a person from `overrides.csv`. They replace the graded points of every run.
 
     learner,exercise,points,reason,by,when
 
-`command` reads the file before anything is graded, `counted` applies it, and every page and gradebook shows
-it.
+`command` reads the file before grading, `counted` applies it, and every page and gradebook shows it.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ _MAX_POINTS = 10_000.0
 
 
 class OverrideError(CannotGrade):
-    """An override cannot be used. The message is one line: the file, the line, what is wrong, what to do."""
+    """An override cannot be used. The message is one line with the file, the line, the problem and advice."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """One line. exercise: the name of its function. points: replace those that the policy gives."""
+    """One line. exercise: the name of its function. points: replace the points given by the policy."""
 
     learner: str
     exercise: str

@@ -1,6 +1,6 @@
-"""Read a class's points policy from `policy.toml`: weights, core and further, deadlines, drops.
+"""Read a class's points policy from `policy.toml`: weights, core and further exercises, deadlines, drops.
 
-`command` reads it before anything is graded. `counted` and `reports.standing` apply it.
+`command` reads it before grading. `counted` and `reports.standing` apply it.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _Points = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 
 
 class PolicyError(CannotGrade):
-    """A policy cannot be used. The message is one line: the file, the line, what is wrong, what to do."""
+    """A policy cannot be used. The message is one line with the file, the line, the problem and advice."""
 
 
 class LatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The cost of handing in late.
 
     Args:
-        free_days: Late days without cost that a learner has for all notebooks together.
-        per_day: The share of a notebook's points that each further day costs.
+        free_days: A learner's late days without cost, for all notebooks together.
+        per_day: The cost of each further day, as a share of a notebook's points.
         extensions: Days added to each deadline, by learner.
     """
 
@@ -59,17 +59,17 @@ class LatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How points are counted.
+    """Rules for counting points.
 
     Args:
-        weights: "effort" (minutes and difficulty) or "points" (as the check gives them).
+        weights: "effort" (minutes and difficulty) or "points" (the check's points).
         further: Whether exercises beyond the core are a "bonus", count like the core ("counts"), or are
             "ignored".
         bonus_weight: The worth of a bonus, as a share of the same exercise's weight in the core.
         most_bonus: The largest bonus of a notebook, as a share of the points of its core.
-        drop_lowest: How many notebooks of each learner do not count: those with the smallest share of their
-            points.
-        weight: Weights of single exercises, in place of the rule.
+        drop_lowest: The number of each learner's notebooks that do not count, starting with the smallest
+            share of points.
+        weight: Weights of single exercises, instead of the rule.
         as_core, as_further: Exercises that this class moves into the core or out of it.
         deadlines: The deadline of each notebook.
     """
@@ -86,7 +86,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: LatePolicy = LatePolicy()
 
     def weight_of(self, name: str, own: float) -> float:
-        """Return the points that an exercise is worth. own: the points that its check gives."""
+        """Return an exercise's weighted points. own: the points given by its check."""
         if self.is_further(name) and self.further == "ignored":
             return 0.0
         heading = headings().get(name)
@@ -107,9 +107,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.further != "counts" and self.is_further(name)
 
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
-        """Return how many days late a file is; a day that has begun counts. at: seconds since the epoch.
+        """Return the number of days by which a file is late, rounded up. at: seconds since the epoch.
 
-        Days are calendar days: one on which the clocks change has 23 or 25 hours.
+        Days are calendar days, so a day on which the clocks change has 23 or 25 hours.
         """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
@@ -155,7 +155,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         raise PolicyError(
             f"{path}, line {line}: this is not TOML: {what}. {_FORMAT_HINT}."
         ) from None
-    # nested thousands deep, or a number with thousands of digits
+    # thousands of nested levels, or a number with thousands of digits
     except (RecursionError, ValueError):
         raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
     if isinstance(due := given.get("deadlines"), dict):
@@ -210,7 +210,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
 
 
 def _entries(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each key with its value, inside its tables and without the other keys."""
+    """Yield each key with its value, inside its tables but without the other keys."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from ((inner, {key: alone}) for inner, alone in _entries(value))

@@ -1,6 +1,6 @@
-"""Make the instructor's page: how the class stands, what is hard, who is stuck, where to look.
+"""Make the instructor's page: the class's standing, hard exercises, stuck learners, places to check.
 
-`write_reports` calls `class_page` once. Flags are places to look at; none is a verdict.
+`write_reports` calls `class_page` once. Flags are places to check, not verdicts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BINS = 10
 
 _LIMITS = {outcome.value for outcome in RESOURCE_OUTCOMES}
 
-# A place to look at: a short name, the learner, where, and why.
+# A place to check: a short name, the learner, the place, and the reason.
 PlaceToLook = tuple[str, Standing, str, str]
 
 
@@ -62,17 +62,17 @@ def class_page(
 
 
 def histogram(shares: Sequence[float]) -> list[int]:
-    """Return how many shares from 0 to 1 are in each of ten bins. The last one includes 100 %.
+    """Return the number of shares from 0 to 1 in each of ten bins. The last bin includes 100 %.
 
-    The template draws them, not matplotlib, so that they follow the page's colors and no text is read as
-    mathtext.
+    The template draws the bins instead of matplotlib, so that they follow the page's colors and no text is
+    read as mathtext.
     """
     bins = [min(BINS - 1, int(BINS * share + 1e-9)) for share in shares]
     return [bins.count(each) for each in range(BINS)]
 
 
 def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
-    """Return the learners who need help, and why, those with the fewest points first."""
+    """Return the learners who need help, with the reason, starting with the fewest points."""
     common = _common_exercises(course)
     found = [(each, _why_stuck(each, common)) for each in course.standings]
     return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
@@ -81,7 +81,8 @@ def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
 def _common_exercises(course: Course) -> dict[tuple[str, str], float] | None:
     """Return the exercises that at least a quarter of the learners attempted, with their points.
 
-    None: these are all, or no learner has attempted any. Many classes set only some exercises of a notebook.
+    Return None if these are all exercises, or if no learner has attempted any. Many classes set only some
+    exercises of a notebook.
     """
     worth: dict[tuple[str, str], float] = {}
     hands: dict[tuple[str, str], set[str]] = {}
@@ -119,14 +120,14 @@ def _why_stuck(standing: Standing, common: Mapping[tuple[str, str], float] | Non
         reasons.append(f"{not_attempted} of {count} not attempted")
     if standing.unreadable:
         reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
-    # a missing notebook is listed with other reasons, but is not a reason on its own
+    # a missing notebook is listed with other reasons, but is not a sufficient reason
     if standing.missing and reasons:
         reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
     return "; ".join(reasons)
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
-    """Return each notebook with the head of its column: only leading numbers if there are many."""
+    """Return each notebook with its column's heading: only the leading number if there are many notebooks."""
     names = [(name, line(name)) for name in course.notebooks]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)
@@ -166,7 +167,7 @@ def _review_reasons(record: Record) -> Iterator[tuple[str, str, str]]:
     for exercise in record.exercises:
         if is_fault(exercise):
             yield "harness fault", numbered_title(exercise), exercise.message
-        # a hidden case's limit is not shown, because learners may read a summary of this
+        # a hidden case's limit is not shown, because learners may read a summary of this page
         if exercise.outcome in _LIMITS and shown_outcome(exercise) == exercise.outcome:
             yield exercise.outcome, numbered_title(exercise), exercise.message
         for flag in exercise.review_reasons:

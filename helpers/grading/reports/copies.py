@@ -1,7 +1,7 @@
-"""Combine several files of one learner: the course's own, and copies or parts of one notebook.
+"""Combine several files of one learner: the course's solutions, and copies or parts of one notebook.
 
     records --is_own--> the course's solutions give no points
-            --together--> for each exercise the better copy, as of the day that gives the most points
+            --together--> for each exercise the better copy, up to the day that gives the most points
 
 Called by `reports.standing`, which knows the weights of exercises.
 """
@@ -26,8 +26,8 @@ Points = Callable[[Record], float]
 def is_course_solution(record: Record, references: Mapping[str, str]) -> bool:
     """Return whether all answers in a record are exactly the reference solutions.
 
-    Comments and docstrings are compared, too: a right answer often resembles the reference in some
-    exercise, but no learner writes all of a notebook's solutions with the same words.
+    Comments and docstrings are also compared: a right answer often resembles the reference in some exercise,
+    but no learner writes all of a notebook's solutions with the same words.
     """
     answers = {each.name: each.answer for each in record.exercises if each.answer}
     expected = [each.name for each in record.exercises if each.name in references]
@@ -37,7 +37,7 @@ def is_course_solution(record: Record, references: Mapping[str, str]) -> bool:
 
 
 def solutions_text(own: Sequence[Record]) -> str:
-    """Return a sentence on a learner's files that are the course's own, or "" if there are none."""
+    """Return a sentence on a learner's files that contain the course's solutions, or "" if there are none."""
     if not own:
         return ""
     files = join_first_names([line(each.file) for each in own])
@@ -47,14 +47,14 @@ def solutions_text(own: Sequence[Record]) -> str:
 
 
 def join_first_names(names: Iterable[str]) -> str:
-    """Return the first few of the distinct names, and how many more there are."""
+    """Return the first few of the distinct names, and the number of the others."""
     distinct = list(dict.fromkeys(names))
     shown, rest = distinct[:_MAX_NAMED], len(distinct) - _MAX_NAMED
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 def split_by_notebook(record: Record) -> list[Record]:
-    """Return a record for each notebook whose exercises the file contains."""
+    """Return a record for each notebook with exercises in the file."""
     parts: dict[str, list[ExerciseRecord]] = {}
     for exercise in record.exercises:
         known = headings().get(exercise.name)
@@ -71,16 +71,16 @@ def split_by_notebook(record: Record) -> list[Record]:
 def combine_copies(
     copies: Sequence[Record], days_late: Mapping[str, int], per_day: float, points: Points
 ) -> tuple[Record, tuple[Record, ...]]:
-    """Return what copies of a notebook are worth together, and the copies that contribute.
+    """Return the combined record of a notebook's copies, and the contributing copies.
 
     A later file counts only if it adds more points than its lateness costs. The returned record names the
-    latest file that contributes.
+    latest contributing file.
 
     Args:
-        copies: The learner's copies, the better one first.
-        days_late: How late each file is.
-        per_day: The share of the points that each late day costs.
-        points: Returns a record's points.
+        copies: The learner's copies, better ones first.
+        days_late: The number of late days of each file.
+        per_day: The cost of each late day, as a share of the points.
+        points: Function that returns a record's points.
     """
     graded = [copy for copy in copies if copy.exercises]
     if len(graded) < 2:
@@ -90,7 +90,7 @@ def combine_copies(
     tries = [
         _merge_copies([c for c in graded if days_late[c.file] <= day], days_late) for day in until
     ]
-    # if two are equal, the earlier one
+    # of two equal copies, take the earlier one
     return max(
         tries, key=lambda each: points(each[0]) * max(0.0, 1 - per_day * days_late[each[0].file])
     )
@@ -135,6 +135,6 @@ def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
 
 
 def _code_lines(source: str) -> list[str]:
-    """Return a source's lines without blank ones and imports, which other cells may contain."""
+    """Return a source's lines without blank lines and imports, which may be in other cells."""
     lines = (each.rstrip() for each in source.splitlines())
     return [each for each in lines if each and not each.startswith(("import ", "from "))]

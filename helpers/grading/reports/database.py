@@ -1,6 +1,6 @@
 """Write the class as an SQLite file, for further questions: `datasette results/records.sqlite`.
 
-`write_reports` calls `database`. The check's points are next to the points that count in the end.
+`write_reports` calls `database`. It contains both the check's points and the final points.
 """
 
 from __future__ import annotations

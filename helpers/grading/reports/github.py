@@ -39,8 +39,8 @@ def class_summary(course: Course, match: RosterMatch | None = None) -> bytes:
 def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[str]:
     """Yield a workflow command for each exercise that did not pass, and each unreadable file.
 
-    folder: where the submissions are below the repository's root. The line is always 1, as a notebook is
-    JSON.
+    folder: the path of the submissions below the repository's root. The line is always 1, because a notebook
+    is JSON.
     """
     for record in records:
         file = "/".join(filter(None, (folder.rstrip("/"), record.file)))

@@ -1,10 +1,10 @@
-"""Write gradebooks as CSV: the class's own, and the file that the platform of its roster imports.
+"""Write gradebooks as CSV: the class's gradebook, and the file for import into the roster's platform.
 
 `write_reports` calls these. An empty cell means that a person has to decide: nothing was handed in, a file
 cannot be read, or grading failed. A zero is a grade.
 
 A spreadsheet must never run a cell as a formula. Such cells get an apostrophe in front, as OWASP recommends
-(CSV Injection); numbers stay numbers. Only the columns by which a platform identifies people are written
+(CSV Injection); numbers stay numbers. Only the columns with which a platform identifies people are written
 unchanged, because it would not recognize `'@ann`.
 """
 
@@ -34,8 +34,8 @@ from helpers.grading.table import Cell, UnchangedCell
 
 _MAX_CELL_CHARS = 1000
 _NUMBER_PATTERN = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-# The start of a cell, even if a spreadsheet uses a different separator; then characters that spreadsheets
-# skip; then the start of a formula, in all forms that they treat as the plain one.
+# The start of a cell, even if a spreadsheet uses a different separator; then characters skipped by
+# spreadsheets; then the start of a formula, including all variants of `=`, `+`, `-` and `@`.
 _CELL_START = r"(^|[,;|\t])"
 _QUOTES = "\"'`´‘’“”„«»"
 _INVISIBLE_CHARS = (
@@ -59,7 +59,7 @@ def gradebook(course: Course) -> bytes:
 
 
 def platform_import(platform: Platform, course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that a platform imports, or None if the roster is not its export."""
+    """Return the file for import into a platform, or None if the roster is not a platform's export."""
     if platform_of(match.roster) is not platform:
         return None
     table = platform.export(_graded_roster(course, match))
@@ -107,12 +107,12 @@ def grade_of(record: Record | None) -> float | None:
 
 
 def _exercises(course: Course) -> dict[tuple[str, str], str]:
-    """Return each exercise's column head, by notebook and name, in the course's order."""
+    """Return each exercise's column heading, by notebook and name, in the course's order."""
     found: dict[tuple[str, str], str] = {}
     for standing in course.standings:
         for record in standing.records:
             for each in record.exercises:
-                if not (each.out_of or each.points):  # the policy makes it worth nothing
+                if not (each.out_of or each.points):  # the policy makes the exercise worth nothing
                     continue
                 key = (record.notebook, each.name)
                 found.setdefault(
@@ -121,7 +121,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
                     f"({'bonus, ' if is_bonus(each) else ''}{number(each.out_of)})",
                 )
     order = {name: at for at, name in enumerate(course.notebooks)}
-    # within a notebook, exercises are in the order in which they first occurred
+    # within a notebook, exercises are in the order of their first occurrence
     return dict(sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))))
 
 
@@ -161,7 +161,7 @@ def _status(record: Record) -> str:
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
     """Return rows as UTF-8 CSV with commas and CRLF (RFC 4180).
 
-    bom: begin with a byte order mark. Without it Excel reads the system's old code page.
+    bom: begin with a byte order mark. Without it, Excel assumes the system's old code page.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -170,7 +170,7 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
 
 
 def escape_formula(text: str) -> str:
-    """Return a text on one line as a cell that no spreadsheet runs, with an apostrophe before formulas."""
+    """Return a text as a cell of one line that no spreadsheet runs, with an apostrophe before formulas."""
     flat = re.sub(r"[\t\r\n\v\f]", " ", clip_text(text, _MAX_CELL_CHARS))
     return flat if _NUMBER_PATTERN.fullmatch(flat) else _FORMULA_START_PATTERN.sub(r"\1'\2", flat)
 

@@ -5,8 +5,8 @@
     python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
     python -m helpers.grading.reports.gradescope --nothing-in SUBMISSION RESULTS
 
-See "Output format" in Gradescope's "Autograder Specifications". Texts for the instructor alone are in a
-test with visibility "hidden", which Gradescope never shows to learners.
+See "Output format" in Gradescope's "Autograder Specifications". Texts only for the instructor are in a test
+with visibility "hidden", which Gradescope never shows to learners.
 
     gradescope.zip:  setup.sh  run_autograder  secret  notebooks  policy.toml
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
@@ -43,8 +43,8 @@ _PROJECT_FILES = (
     "Makefile",
 )
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
-# Minimum characters of a secret. A shorter one could be found by trying, because the course computes
-# the cases of any secret.
+# Minimum length of a secret. A shorter secret could be found by trying, because the course computes the cases
+# of any secret.
 _MIN_SECRET_CHARS = 12
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
@@ -55,12 +55,12 @@ def gradescope_results(
     """Return the results of one submission, which may contain several notebooks.
 
     An exercise that could not be graded here counts in full until a person has looked, because Gradescope
-    has no empty score and no learner may lose points for it. If a notebook has several copies, the best
+    has no empty score and no learner may lose points for it. If a notebook has several copies, the best copy
     counts.
 
     Args:
         notebooks: The notebooks that count; by default, all in the submission.
-        policy: The weights. Gradescope itself handles deadlines and late days.
+        policy: The weights. Gradescope handles deadlines and late days.
     """
     course = course_of([replace(record, learner="") for record in records], "", notebooks, policy)
     counted = [each for standing in course.standings for each in standing.records]
@@ -140,9 +140,10 @@ def write_zip(
     """Write the zip to an open file.
 
     Args:
-        secret: Determines the hidden cases. It is stored in a separate file that only its owner may read.
+        secret: Determines the hidden cases. It is stored in a separate file that is readable only by its
+            owner.
         notebooks: The notebooks that count; by default, all in a submission.
-        policy: A policy file, whose weights count.
+        policy: A policy file, of which only the weights count.
 
     Raises:
         CannotGrade: The secret or the policy cannot be used.
@@ -187,7 +188,7 @@ def _add_entry(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 
 
 
 def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
-    """Read the records that `course grade` wrote below `out`, and write the results file."""
+    """Read the records written by `course grade` below `out`, and write the results file."""
     policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT_POLICY
     write_atomically(results, results_json(read_records(out), notebooks, policy))
 
@@ -195,7 +196,7 @@ def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
 def write_nothing_handed_in(submission: Path, results: Path) -> int:
     """Write results without points if `course grade` finds nothing to grade. Return an exit code.
 
-    1: there is something to grade, so its failure has a different cause.
+    1: there is something to grade, so the failure has a different cause.
     """
     try:
         find_submissions(submission)

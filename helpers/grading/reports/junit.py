@@ -1,7 +1,7 @@
-"""Write JUnit XML, as CI systems show it: a suite for each learner, a case for each exercise.
+"""Write JUnit XML for CI systems: a suite for each learner, a case for each exercise.
 
 `write_reports` calls `junit`. A wrong answer is a failure. An unreadable file or a fault of the grading,
-which a person has to look at, is an error.
+which a person has to check, is an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def junit(course: Course) -> bytes:
 
 def _suite(root: Element, standing: Standing) -> None:
     suite = SubElement(root, "testsuite", name=line(standing.learner))
-    # CI systems identify a case by its two names alone, so they must differ between learners and files.
+    # CI systems identify a case only by its two names, so these must differ between learners and files.
     files = Counter(record.notebook for record in standing.records)
     for record in standing.records:
         notebook = line(record.notebook or record.file)

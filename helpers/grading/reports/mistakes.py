@@ -1,8 +1,8 @@
-"""Find what is hard for a class: by exercise, and mistakes that many learners make alike.
+"""Find a class's hard exercises, and mistakes that many learners share.
 
-`class_page` shows both. Answers are grouped by the known mistake that explains them. Without one, they are
-grouped by the first failed case: who waited for whom, which rule was broken, what was wrong. Advice that
-fits several mistakes does not merge them.
+`class_page` shows both. Answers are grouped by the known mistake that explains them. Without a known mistake,
+they are grouped by the first failed case: its waits, its broken rule or its wrong value. Mistakes are not
+merged because the same advice fits them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LIST_PATTERN = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
 
 @dataclass(frozen=True)
 class PassRate:
-    """How an exercise went for those who handed in its notebook and could be graded."""
+    """The pass rate of an exercise among learners whose notebook could be graded."""
 
     title: str
     graded: int
@@ -53,7 +53,7 @@ class PassRate:
 class Mistake:
     """The same failure in the same exercise.
 
-    known: the title of the known mistake, or "". said: what the check showed to the first of the learners.
+    known: the title of the known mistake, or "". said: the check's text for the first of the learners.
     """
 
     title: str
@@ -64,7 +64,7 @@ class Mistake:
 
 
 def pass_rates(course: Course) -> list[PassRate]:
-    """Return every exercise, sorted by the share of the class that passed, the smallest first."""
+    """Return every exercise, sorted by the share of learners who passed, smallest first."""
     tries = defaultdict[tuple[str, str], list[ExerciseRecord]](list)
     for _, notebook, exercise in _graded_exercises(course):
         tries[notebook, exercise.name].append(exercise)
@@ -86,7 +86,7 @@ def frequent_mistakes(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
     groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
     for standing, notebook, exercise in _graded_exercises(course):
-        # a limit that was exceeded does not show which mistake led there
+        # an exceeded limit does not show its cause
         if kind_of(exercise.outcome) is Kind.FAILED and exercise.outcome not in _LIMITS:
             mistake = known_mistake(exercise) or normalize_words(distinguishing_words(exercise))
             key = (notebook, exercise.name, exercise.outcome, mistake)
@@ -107,7 +107,7 @@ def best_explanation(exercise: ExerciseRecord) -> str:
 
 
 def distinguishing_words(exercise: ExerciseRecord) -> str:
-    """Return the words that distinguish mistakes which no known mistake explains."""
+    """Return the words that distinguish mistakes not explained by any known mistake."""
     return _words(exercise, "message", "advice")
 
 
@@ -128,7 +128,7 @@ def _first_failed(exercise: ExerciseRecord) -> CaseRecord | None:
 
 
 def known_mistake(exercise: ExerciseRecord) -> str:
-    """Return the title of the known mistake whose sentence the first failed case shows, or ""."""
+    """Return the title of the known mistake whose sentence is shown in the first failed case, or ""."""
     case = _first_failed(exercise)
     if case is None or case.hidden or not 0 < len(case.advice) < _MAX_ADVICE_CHARS:
         return ""
@@ -138,7 +138,7 @@ def known_mistake(exercise: ExerciseRecord) -> str:
 
 @cache
 def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return an exercise's known mistakes: (title, pattern of its sentence once filled in)."""
+    """Return an exercise's known mistakes: (title, pattern of the filled-in sentence)."""
     known = exercises().get(name)
     return tuple(
         (each.title, re.compile(_PLACEHOLDER_PATTERN.sub("[^\\n]{0,80}?", re.escape(each.words))))
@@ -147,7 +147,7 @@ def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def normalize_words(said: str) -> str:
-    """Remove what differs between learners: numbers, addresses, lists of numbers, spaces."""
+    """Remove parts that differ between learners: numbers, addresses, lists of numbers, spaces."""
     text = _NUMBER_PATTERN.sub("n", _ADDRESS_PATTERN.sub("n", said.lower()))
     return " ".join(_LIST_PATTERN.sub("n", text).split())
 

@@ -1,8 +1,8 @@
-"""Describe outcomes for reports: kind and mark, which need no color, and what the learner may read.
+"""Describe outcomes for reports: kind and mark, which need no color, and the text for learners.
 
 Every report uses these functions. An unknown outcome is shown unchanged, as a failure. About hidden cases a
-learner reads only how many passed. Which ones failed, and how, is not shown, because an answer could choose
-how it fails and so reveal its inputs.
+learner reads only the number that passed. The failed cases and their failures are not shown, because an
+answer could choose how it fails and so reveal its inputs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FAULT_TEXT = (
     "here as well. You lose no points for it, and the instructor can see it."
 )
 
-# Shown if all visible cases of an exercise passed, however the hidden ones failed.
+# Shown if all visible cases of an exercise passed, for any failure of a hidden case.
 _HIDDEN_FAILURE = "failed hidden cases"
 _HIDDEN_HINT = (
     "What do your own tries leave out: a size that does not divide, another root, one rank, many "
@@ -64,7 +64,7 @@ def outcome_of(exercise: ExerciseRecord) -> str:
 
 
 def shown_outcome(exercise: ExerciseRecord) -> str:
-    """Return the outcome that the learner may read, without how hidden cases failed.
+    """Return the outcome that the learner may read, which does not show how hidden cases failed.
 
     An answer could crash for one input and hang for another, and so reveal a hidden case's input.
     """
@@ -78,7 +78,7 @@ def summary_of(
 ) -> str:
     """Return a line about a learner's exercises: `7 of 10 exercises passed, ...`.
 
-    outcome: returns what to show of each; `shown_outcome` for the learner.
+    outcome: function that returns the outcome to show; `shown_outcome` for the learner.
     """
     counts = Counter(map(outcome, exercises))
     if not counts:
@@ -89,12 +89,12 @@ def summary_of(
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
-    """Return whether grading itself failed here, so that no points may be lost, and no person has decided."""
+    """Return whether grading failed here and no person has decided, so that no points may be lost."""
     return kind_of(exercise.outcome) is Kind.FAULT and override_of(exercise) is None
 
 
 def override_text(exercise: ExerciseRecord) -> str:
-    """Return which points a person has set, and why, or "" if none has."""
+    """Return a text on the points set by a person and the reason, or "" if nobody has set points."""
     override = override_of(exercise)
     if override is None:
         return ""
@@ -104,7 +104,7 @@ def override_text(exercise: ExerciseRecord) -> str:
 
 
 def visible_cases(exercise: ExerciseRecord) -> list[CaseRecord]:
-    """Return the visible cases, which the learner's own check has as well."""
+    """Return the visible cases, which are the same as in the learner's check."""
     return [case for case in exercise.cases[:MAX_CASES] if not case.hidden]
 
 
@@ -114,7 +114,7 @@ def failed_cases(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
 
 
 def hidden_text(exercise: ExerciseRecord) -> str:
-    """Return how many hidden cases passed, or "" if none ran or if visible ones failed."""
+    """Return a text on the number of passed hidden cases, or "" if none ran or if visible cases failed."""
     hidden = [case for case in exercise.cases if case.hidden]
     if not hidden or failed_cases(visible_cases(exercise)):
         return ""
@@ -124,7 +124,7 @@ def hidden_text(exercise: ExerciseRecord) -> str:
 
 
 def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
-    """Yield the failed visible cases that explain something, each explanation once."""
+    """Yield the failed visible cases with an explanation, each explanation once."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in failed_cases(visible_cases(exercise)):
         said = (case.message, case.broken, case.advice)

@@ -1,4 +1,4 @@
-"""Render pages from records: templates get the class, and read everything else with filters.
+"""Render pages from records: templates receive the class, and read everything else with filters.
 
     Course --render--> class.html        Course, Standing --render--> learner.html
 
@@ -56,12 +56,12 @@ from helpers.views.plain import plural
 _TEMPLATES = Path(__file__).parent / "templates"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MAX_BYTES = 2_000_000
-# Maximum width and height. They, not the file's length, limit what a browser has to unpack.
+# Maximum width and height. They, not the file's length, limit the unpacked size in a browser.
 _MAX_PIXELS = 4_000
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
-    """Return one learner's page as HTML in UTF-8. Flags are for the instructor and are not in it."""
+    """Return one learner's page as HTML in UTF-8, without flags, which are for the instructor."""
     return render("learner.html", course=course, standing=standing)
 
 
@@ -74,7 +74,7 @@ def render(template: str, **values: Any) -> bytes:
 def mark_code(text: str) -> Markup:
     """Return escaped HTML in which text between backticks is code."""
     parts = clip_text(text).split("`")
-    if len(parts) % 2 == 0:  # an unpaired backtick is an ordinary character
+    if len(parts) % 2 == 0:  # treat an unpaired backtick as an ordinary character
         parts[-2:] = ["`".join(parts[-2:])]
     marked = [
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
@@ -89,7 +89,7 @@ def _environment(markdown: bool) -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=not markdown,
         undefined=StrictUndefined,
-        # Jinja cannot escape Markdown, so everything that is printed is escaped at the end.
+        # Jinja cannot escape Markdown, so all printed text is escaped at the end.
         finalize=_escape_value if markdown else _clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -134,7 +134,7 @@ def _environment(markdown: bool) -> Environment:
 
 
 def _clean_value(value: Any) -> Any:
-    """Clean each text that a template prints. Markup was made of clean parts already."""
+    """Clean each text printed by a template. Markup already consists of clean parts."""
     return clip_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -148,8 +148,8 @@ def _style() -> str:
 
 
 def _policy(style: str) -> str:
-    """Return a policy that allows this style sheet and pictures inside the page, nothing else."""
-    # By hash, so that a style smuggled in by a text is not applied.
+    """Return a policy that allows this style sheet and pictures inside the page, but nothing else."""
+    # Allow the style by its hash, so that a style smuggled in by a text is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
@@ -160,7 +160,7 @@ def _policy(style: str) -> str:
 def checked_png(picture: str) -> tuple[str, int, int] | None:
     """Return a picture's base64, width and height, or None if it is not a valid PNG.
 
-    The bytes are encoded again, so that nothing else can be in the text.
+    The bytes are encoded again, so that the text cannot contain anything else.
     """
     if not picture or len(picture) > _MAX_BYTES * 4 // 3:
         return None

@@ -1,4 +1,4 @@
-"""Choose file names for learners' pages that are safe on every system, whatever the names are.
+"""Choose file names for learners' pages that are safe on every system, whatever the learners' names.
 
 Called once for the class, so that the pages and the links to them use the same names.
 """
@@ -15,10 +15,10 @@ _DIGEST_CHARS = 10
 
 
 def page_names(learners: Iterable[str]) -> dict[str, str]:
-    """Return a distinct file name for each learner, the same one each time.
+    """Return a distinct file name for each learner, the same each time.
 
-    The readable part of the name is followed by a part of its SHA-256. So names that differ only in case,
-    or have nothing readable, get different files, and no file name is a path or a device (`con`).
+    The readable part of the name is followed by a part of its SHA-256. So names that differ only in case, or
+    have no readable character, get different files, and no file name is a path or a device (`con`).
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -37,7 +37,7 @@ def is_page_name(name: str) -> bool:
 
 
 def _name(learner: str, digits: int) -> str:
-    # A name may contain half a surrogate pair, as the name of a file does that is not UTF-8.
+    # A name may contain half a surrogate pair, for example if it comes from a file name that is not UTF-8.
     digest = hashlib.sha256(learner.encode("utf-8", "surrogatepass")).hexdigest()
     plain = (
         unicodedata.normalize("NFKD", learner[: 4 * _MAX_READABLE_CHARS])

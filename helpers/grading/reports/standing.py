@@ -1,8 +1,8 @@
-"""Compute the class as reports see it: each learner's records that count, and their sum.
+"""Compute the class for reports: each learner's records that count, and their sum.
 
-`command` makes a `Course` once and passes it to every report, so that all show the same points: those that
-count in the end. The policy is applied here, in this order: weights, the best copy of each notebook,
-lateness, overrides, dropped notebooks. The records on the disk keep the check's points.
+`command` makes a `Course` once and passes it to every report, so that all show the same final points. The
+policy is applied here, in this order: weights, the best copy of each notebook, lateness, overrides, dropped
+notebooks. The records on the disk keep the check's points.
 
     Record, Record, ... --by learner, by notebook--> Standing, Standing, ... in a Course
 """
@@ -42,7 +42,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class Lateness:
-    """How many days a notebook is late, how many of them were free, and the share of its points left."""
+    """A notebook's late days, the free days among them, and the remaining share of its points."""
 
     days: int
     free: int
@@ -50,7 +50,7 @@ class Lateness:
 
 
 def late_text(late: Lateness) -> str:
-    """Return a sentence on how late a notebook is, and what that costs."""
+    """Return a sentence on a notebook's lateness and its cost."""
     free = f", of which {late.free} free" if late.free else ""
     return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
@@ -62,14 +62,14 @@ class Standing:
     Args:
         records: The records that count, with `Counted` exercises: one for each notebook, in the class's
             order.
-        spare: Further files of the same notebooks, and files of notebooks that are not the class's. They do
-            not count.
-        own: Files that are the course's solutions. They do not count, either.
+        spare: Further files of the same notebooks, and files of notebooks outside the class, which do not
+            count.
+        own: Files that are the course's solutions, which also do not count.
         missing: Notebooks of the class that were not handed in.
-        late: What lateness has cost, by notebook.
+        late: The cost of lateness, by notebook.
         dropped: Notebooks that the policy leaves out.
-        out_of: What the class could reach without a bonus, less what could not be graded here and what was
-            dropped.
+        out_of: The points to reach without a bonus, excluding exercises that could not be graded here and
+            dropped notebooks.
     """
 
     learner: str
@@ -101,7 +101,7 @@ class Standing:
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """A sentence on each exercise whose points a person has set."""
+        """A sentence on each exercise with points set by a person."""
         return tuple(filter(None, map(override_text, self.exercises)))
 
     @property
@@ -110,7 +110,7 @@ class Standing:
         return solutions_text(self.own)
 
     def record_of(self, notebook: str) -> Record | None:
-        """Return the record that counts for a notebook, or None if none was handed in."""
+        """Return the record that counts for a notebook, or None if the notebook was not handed in."""
         return next((each for each in self.records if each.notebook == notebook), None)
 
 
@@ -119,9 +119,9 @@ class Course:
     """All learners, sorted by name, and the points to reach of each notebook.
 
     Args:
-        extra_notebooks: Notebooks that were handed in but are not the class's, so they do not count.
+        extra_notebooks: Handed-in notebooks that do not belong to the class, so they do not count.
         rare: Notebooks that count although most learners have not handed them in.
-        policy: The policy by which points were counted.
+        policy: The policy for counting points.
     """
 
     title: str
@@ -145,13 +145,13 @@ def course_of(
     """Sort records into a class. If a notebook has several files, the best copy of each exercise counts.
 
     Args:
-        named: The class's notebooks. By default, those that at least a quarter of the learners handed in;
-            of three or more learners, at least two. So one learner's stray notebook does not change what
-            others have reached.
+        named: The class's notebooks. By default, the notebooks handed in by at least a quarter of the
+            learners and, in a class of three or more, by at least two. So one learner's stray notebook does
+            not change other learners' shares.
         handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
             without a time are not late.
         references: The source of each reference solution. A file that consists of them gives no points.
-        people: Learners who have a standing even without a file. So have all with overrides.
+        people: Learners who have a standing even without a file, in addition to all learners with overrides.
     """
     records = [
         apply_weights(part, policy) for record in records for part in split_by_notebook(record)
@@ -194,7 +194,7 @@ def course_of(
 
 
 def _learners_by_notebook(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Return who handed in each notebook, with at least one attempt or in an unreadable file."""
+    """Return the learners who handed in each notebook, with at least one attempt or in an unreadable file."""
     by: dict[str, set[str]] = {}
     for record in records:
         blank = all(each.outcome == Outcome.NOT_ATTEMPTED.value for each in record.exercises)
@@ -214,12 +214,12 @@ def _rare_notebooks(hands: Mapping[str, set[str]]) -> set[str]:
 
 
 def graded_points(record: Record) -> float:
-    """Return the sum of a record's points, without what could not be graded here."""
+    """Return the sum of a record's points, without exercises that could not be graded here."""
     return sum(finite_or_zero(each.points) for each in record.exercises if not is_fault(each))
 
 
 def max_points(record: Record) -> float:
-    """Return what a record's exercises are worth, without a bonus and what could not be graded here."""
+    """Return the points to reach in a record, without bonuses and exercises that could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(finite_or_zero(each.out_of) for each in counted)
 
@@ -248,7 +248,7 @@ def _max_points(records: Iterable[Record]) -> dict[tuple[str, str], float]:
 
 
 def _with_notebook(record: Record, notebooks: Iterable[str]) -> Record:
-    """Return a record that names its notebook, from the file's name if the file could not be read."""
+    """Return a record with its notebook's name, taken from the file's name if the file could not be read."""
     if record.notebook:
         return record
     named = find_notebook_names(PurePosixPath(record.file).name)
@@ -318,13 +318,13 @@ def _build_standing(
 
 
 def _rank(record: Record, policy: Policy, days: int) -> tuple[bool, float, str]:
-    """Return a sort key: the better copy of a notebook comes first. Free late days are ignored."""
+    """Return a sort key that puts better copies of a notebook first, ignoring free late days."""
     points = graded_points(record) * max(0.0, 1 - policy.late.per_day * days)
     return record.status is Status.UNREADABLE, -points, record.file
 
 
 def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
-    """Spend the free late days on the notebooks in their order. Return those that are late."""
+    """Spend the free late days on the notebooks in order. Return the late notebooks."""
     free, found = policy.late.free_days, {}
     for notebook in sorted(days):
         if days[notebook]:
@@ -338,7 +338,7 @@ def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
 def _notebooks_to_drop(
     policy: Policy, points: Mapping[str, float], reach: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Return the notebooks with the smallest shares. At least one notebook always remains."""
+    """Return the notebooks with the smallest shares, leaving at least one notebook."""
     shares = {name: points.get(name, 0.0) / most for name, most in reach.items() if most > 0}
     count = min(policy.drop_lowest, max(0, len(shares) - 1))
     return tuple(sorted(sorted(shares, key=lambda name: (shares[name], name))[:count]))

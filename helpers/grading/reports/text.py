@@ -1,6 +1,6 @@
 """Clean the texts of a record for display: harmless characters, limited length, readable numbers.
 
-Every report passes each text through these functions. The pages do so for all that templates print.
+Every report passes each text through these functions. The pages do so for all texts in templates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from helpers.views.plain import clean, clip
 
 MAX_CHARS = 4000
 MAX_NAME_CHARS = 120
-# Invisible marks that reorder or hide text and that `clean` keeps; and more than three accents on a letter.
+# Invisible marks kept by `clean` that reorder or hide text, and more than three accents on a letter.
 _INVISIBLE_PATTERN = re.compile(
     "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -29,8 +29,8 @@ _HEADING_PATTERN = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ mi
 def clip_text(text: str, limit: int = MAX_CHARS) -> str:
     """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
-        return text  # most texts, so the fast path pays
-    # Cut first, so that megabytes cost no more than a page. Leave room for codes that are removed.
+        return text  # the case of most texts, so this fast path pays
+    # Cut first, so that megabytes cost no more than a page, but leave room for removed codes.
     cleaned = _INVISIBLE_PATTERN.sub("", clean(text[: 4 * limit]))
     cleaned = _ACCENTS_PATTERN.sub(r"\1", cleaned).strip("\n")
     return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)

@@ -1,6 +1,6 @@
 """Sandboxes around rank servers that run untrusted answers, and the guards that watch them.
 
-levels --which level--> bubblewrapped --fork--> template_inside, inside, seccomp | ranks
+levels --best level --> bubblewrapped --fork--> template_inside, inside, seccomp | ranks
                     `-> landlocked ----------> inside, landlock, seccomp         | ranks
-                        guard, cgroup: watch and end it
+                        guard, cgroup: watch the sandbox and end it
 """

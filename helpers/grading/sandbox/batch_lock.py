@@ -1,4 +1,4 @@
-"""Decide whether all graders of a batch run at the same time, or one of them alone.
+"""Run all graders of a batch at the same time, or one grader while the others wait.
 
 An answer that was too slow next to others is run again while no other answer runs. The locks are file locks
 (flock), which the kernel releases when a grader exits.
@@ -6,8 +6,8 @@ An answer that was too slow next to others is run again while no other answer ru
     shared:     gate, shared -> turn, shared -> leave the gate, run
     exclusive:  gate, exclusive -> turn, exclusive -> run
 
-While a grader waits to be alone, no other grader passes the gate, so it waits only for those that already
-run.
+While a grader waits for the exclusive lock, no other grader passes the gate, so it waits only for graders
+that already run.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-# How long a grader waits for its turn, in seconds. Exclusive: much longer than a set of cases takes.
-# Shared: as long as another grader may wait for its turn alone and then run, because running next to it
-# would spoil its timing.
+# Maximum waiting time of a grader, in seconds. Exclusive: much longer than a set of cases takes. Shared: the
+# time that another grader may wait for the exclusive lock and then run, because running next to it would
+# spoil its timing.
 _PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
 _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
 class BatchLock:
-    """The locks of a batch's graders. file: "" if only one grader runs at a time anyway."""
+    """The locks of a batch's graders. file: "" if only one grader exists."""
 
     file: str = ""
 
     @contextmanager
     def hold_shared(self) -> Iterator[bool]:
-        """Run next to other graders, while none runs alone. Yield whether the lock came in time."""
+        """Run next to other graders, while none has the exclusive lock. Yield False after a timeout."""
         with self._hold(fcntl.LOCK_SH) as is_ours:
             yield is_ours
 
@@ -55,11 +55,11 @@ class BatchLock:
         fds: list[int] = []
         deadline = time.monotonic() + _PATIENCE_S[kind]
         try:
-            # the disk is full: what was graded so far is kept, and the error is reported
+            # the disk is full: earlier results are kept, and the error is reported
             with suppress(OSError):
                 for name in (f"{self.file}-gate", self.file):
                     fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            # The gate first: a grader that wants to be alone holds it while running graders finish.
+            # The gate first: a grader waiting for the exclusive lock holds it while running graders finish.
             is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
             if kind == fcntl.LOCK_SH or not is_ours:
                 for gate in fds[:1]:
@@ -72,13 +72,13 @@ class BatchLock:
                 _FILES_HELD_ALONE.discard(self.file)
             for fd in fds:
                 # A process forked meanwhile, such as a judge, also has the descriptor. Closing only ours
-                # would keep the lock, and a grader that wants to be alone would wait for nothing.
+                # would keep the lock, and another grader would wait for nothing.
                 with suppress(OSError):
                     fcntl.flock(fd, fcntl.LOCK_UN)
                 os.close(fd)
 
 
-# The locks that this process holds exclusively.
+# The locks held exclusively by this process.
 _FILES_HELD_ALONE: set[str] = set()
 
 

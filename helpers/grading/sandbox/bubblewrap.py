@@ -1,6 +1,6 @@
 """Build the command line of bubblewrap, and test whether bubblewrap works here.
 
-`bubblewrapped` starts the one program that runs behind it. `levels` calls `reason_unavailable`.
+`bubblewrapped` starts a single program behind bubblewrap. `levels` calls `reason_unavailable`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SYSTEM_CONFIG_PATHS = (
 
 
 def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
-    """Return the command line before the program: what it sees, and its rights to make namespaces.
+    """Return the command line before the program: its visible files, and its rights to make namespaces.
 
-    info: a descriptor to which bwrap writes, as JSON, the id of the process that it has started.
+    info: a descriptor to which bwrap writes the id of the started process, as JSON.
     """
     words = ["bwrap", "--die-with-parent", "--new-session", "--as-pid-1"]
     for kind in ("ipc", "pid", "net", "uts", "cgroup-try"):
@@ -60,7 +60,7 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
         for parent in reversed(Path(path).parents[:-1]):
             words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--ro-bind", path, path]
-    # Hide an installed course, which is among the visible packages and contains the cases and the checks.
+    # Hide an installed course, which is one of the visible packages and contains the cases and the checks.
     for path in _own_package():
         words += ["--tmpfs", path]
     words += ["--ro-bind", str(staged.folder), ROOT]
@@ -68,13 +68,13 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of programs behind bubblewrap. Nothing in it is from the grader."""
+    """Return the environment of programs behind bubblewrap, without any variable of the grader."""
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
     return {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def python_folders() -> list[str]:
-    """Return the folders of this Python and its packages, except those that are in `LIBRARIES`."""
+    """Return the folders of this Python and its packages, except folders in `LIBRARIES`."""
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found.add(str(Path(sys.executable).resolve().parents[1]))
     kept = [p for p in sorted(found) if os.path.isdir(p) and not p.startswith(LIBRARIES)]
@@ -91,7 +91,7 @@ def _own_package() -> list[str]:
 
 
 def reason_unavailable(staged: StagedFiles) -> str:
-    """Return "" if bubblewrap works here, otherwise one line that says why it does not."""
+    """Return "" if bubblewrap works here, otherwise one line with the reason."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
     program = (

@@ -1,4 +1,4 @@
-"""Run each rank server in its own namespaces behind bubblewrap: the strongest sandbox.
+"""Run each rank server in new namespaces behind bubblewrap: the strongest sandbox.
 
     grader --Template.fork--> | bwrap: a read-only system, no network                    |
                               |   template_inside --fork--> | own network, own /tmp |    |
@@ -43,7 +43,7 @@ SCRATCH = "/tmp/worlds"
 # systemd reserves this range for "dynamic" users, so no files belong to these ids.
 FIRST_USER = 61_184
 
-# How often to read the kernel's list of children, which has gaps if a sibling exits meanwhile.
+# Number of reads of the kernel's list of children, which has gaps if a sibling exits meanwhile.
 _CHILD_POLLS = 5
 
 STOPS = (
@@ -61,10 +61,9 @@ DOES_NOT_STOP = (
 
 
 class BubblewrapSite:
-    """Site of one rank server in its own namespaces. See `helpers.ranks.placement.Site`.
+    """Site of one rank server in new namespaces. See `helpers.ranks.placement.Site`.
 
-    slot: a number that no other grader uses at the same time. If root grades, each slot has its own user
-    id.
+    slot: a number not used by any other running grader. If root grades, each slot has a separate user id.
     """
 
     root = ROOT
@@ -81,7 +80,7 @@ class BubblewrapSite:
 
     @property
     def lost(self) -> bool:
-        """Whether the template has ended, and with it all its servers. No answer can cause this."""
+        """Whether the template has ended together with all its servers, which no answer can cause."""
         return not self.template.alive
 
     def start(
@@ -93,7 +92,7 @@ class BubblewrapSite:
             "user": 0 if os.geteuid() else FIRST_USER + self.slot,
             "folder": SCRATCH,
             "emptied": self.emptied,
-            # A virtual environment may be below /tmp, which the sandbox replaces with its own.
+            # A virtual environment may be below /tmp, which the sandbox replaces with a new folder.
             "kept": [path for path in python_folders() if path.startswith(("/tmp/", "/dev/shm/"))],
         }
         self.first = self.template.fork(asked, control, log.fileno())
@@ -107,7 +106,7 @@ class BubblewrapSite:
         return 0
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        return {}, []  # ranks in a sandbox get none of the grader's environment
+        return {}, []  # ranks in a sandbox get no variables of the grader
 
     def cwd(self) -> str:
         return "/tmp"
@@ -117,13 +116,13 @@ class BubblewrapSite:
         return [ROOT, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def close(self) -> None:
-        kill_process(self.first)  # all other processes inside end with the first
+        kill_process(self.first)  # when the first process ends, all other processes inside end
 
 
 class Template:
     """The outside end of the process behind bubblewrap that forks rank servers (`template_inside`).
 
-    Only one thread may use it. The process ends with the thread that made it, or by `close`.
+    Only one thread may use it. The process ends when this thread exits, or by `close`.
     """
 
     def __init__(self, staged: StagedFiles) -> None:
@@ -136,7 +135,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
-        # bwrap reports on this pipe which process it started; the process table would only allow a guess.
+        # bwrap reports the started process on this pipe; the process table would only allow a guess.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -159,11 +158,11 @@ class Template:
         return here and self._process.poll() is None and not self._control.peer_has_closed()
 
     def fork(self, request: Mapping[str, Any], control: int, log: int) -> int:
-        """Fork a rank server in its own namespaces. Return its process id outside.
+        """Fork a rank server in new namespaces. Return its process id outside.
 
         Args:
             control: The server's end of its control socket.
-            log: Receives what the server prints.
+            log: Receives the server's output.
 
         Raises:
             LaunchError: The server did not start.
@@ -180,13 +179,13 @@ class Template:
         raise LaunchError(f"the rank server did not start: {self._words()}")
 
     def preload(self) -> None:
-        """Import what the later notebooks need, once for all future servers."""
+        """Import the later notebooks' modules, once for all future servers."""
         if not self._preloaded:
             self._request({"preload": True}, [], "preloaded")
             self._preloaded = True
 
     def close(self) -> None:
-        """End the template and all servers that it has made."""
+        """End the template and all its servers."""
         self._control.close()
         if self.owner == os.getpid():
             self._process.kill()  # kills bwrap and all processes inside
@@ -235,7 +234,7 @@ class ForkedProcess:
         kill_process(self.pid)
 
     def __del__(self) -> None:
-        if self._handle >= 0:  # its end was never observed, because it took longer than all waits
+        if self._handle >= 0:  # its end was never observed, because all waits were too short
             os.close(self._handle)
 
     def _ended(self, within_s: float) -> bool:

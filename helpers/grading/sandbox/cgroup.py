@@ -1,18 +1,18 @@
 """Limit a sandbox's memory, processor time and processes with the kernel's control groups.
 
-A memory group also counts memory that no process shows as its own: page tables, memory areas, pipes, files
+A memory group also counts memory that is not attributed to a process: page tables, memory areas, pipes, files
 in memory. A cpu group gets the same share as any other group, however many processes or sessions are in it.
 Without cpu groups the kernel gives each session an equal share, so hundreds of busy sessions would leave
-almost nothing to their neighbors (see "The autogroup feature" in sched(7)). A pids group also limits root,
-which RLIMIT_NPROC does not, and does not count the user's processes outside the sandbox.
+almost nothing to their neighbors (see "The autogroup feature" in sched(7)). Unlike RLIMIT_NPROC, a pids group
+also limits root, and does not count the user's processes outside the sandbox.
 
-`levels.Sandbox` puts each rank server into groups of its own. If none is available (no cgroup file system,
+`levels.Sandbox` puts each rank server into new groups. If none is available (no cgroup file system,
 or no permission to write to it), the results say so, and `guard` uses the kernel's figures for the whole
 machine.
 
 In version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) the groups must be siblings of the creating
 process's group, because a group that contains processes cannot limit its children. Version 1 allows them
-anywhere, and has a separate tree for each kind.
+anywhere, but has a separate tree for each kind.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _REMOVAL_TIMEOUT_S = 2.0
 # Minimum age in seconds before the group of a process that we cannot see is removed: its owner may be in a
 # different process namespace, about to put a process into it.
 _STALE_S = 60.0
-# Processes allowed beyond the limit, so that `guard` sees the excess and can report it.
+# Number of processes allowed beyond the limit, so that `guard` sees the excess and can report it.
 _EXTRA_PROCESSES = 100
-# Limit, in bytes or processes, of the group that only tests whether groups can be made. The kernel would
-# refuse a limit of more processes than it has ids for.
+# Limit, in bytes or processes, of a group made only for testing. The kernel would refuse a limit of more
+# processes than it has ids.
 _TRIAL_BYTES = 1 << 22
 _numbers = itertools.count()
 
@@ -46,7 +46,7 @@ _numbers = itertools.count()
 class ProcessGroups:
     """A group of processes that the kernel counts together. Make one with `put_into_group`.
 
-    folders: a folder for each of `KINDS` that is counted. In version 2 they are all the same.
+    folders: a folder for each counted kind of `KINDS`. In version 2 all kinds have the same folder.
     """
 
     def __init__(self, folders: dict[str, Path]) -> None:
@@ -66,9 +66,10 @@ class ProcessGroups:
         return False
 
     def end(self) -> None:
-        """Kill all processes in the group, including those that have left their session."""
+        """Kill all processes in the group, including processes that have left their session."""
         folder = next(iter(self.folders.values()))
-        # If processes fork faster than their list is read, some are missing from the list. The group has all.
+        # If processes fork faster than their list is read, some are missing from the list, but not from the
+        # group.
         with suppress(OSError):  # version 2 kills them all in one step
             (folder / "cgroup.kill").write_text("1", encoding="utf-8")
             return
@@ -105,7 +106,7 @@ def put_into_group(pid: int, max_bytes: int, max_processes: int) -> ProcessGroup
     for kind in KINDS:
         parent = _find_parent(kind)
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
-            # in version 2 a process is in one group only: a second group would remove it from the first
+            # in version 2 a process is in only one group, so a second group would remove it from the first
             continue
         most = max_bytes if kind == "memory" else max_processes + _EXTRA_PROCESSES
         if parent is not None and _make_group(parent / name, kind, most, pid):
@@ -136,7 +137,7 @@ def _is_v2() -> bool:
 
 @cache
 def _find_parent(kind: str) -> Path | None:
-    """Return where groups of this kind can be made. Tests it with a process that does nothing."""
+    """Return the folder for making groups of this kind, after testing it with a process that does nothing."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
         # a user who may make a group may still not be allowed to move a process into it
@@ -156,7 +157,7 @@ def _remove_stale(parent: Path) -> None:
         owner = folder.name.removeprefix(_NAME).partition("-")[0]
         if not owner.isdigit() or Path("/proc", owner).exists():
             continue
-        with suppress(OSError):  # it was removed meanwhile, or has processes
+        with suppress(OSError):  # the group was removed meanwhile, or has processes
             if time.time() - folder.stat().st_ctime > _STALE_S:
                 folder.rmdir()
 

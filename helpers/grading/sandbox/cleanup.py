@@ -1,6 +1,7 @@
-"""Hold temporary folders while processes use them, and remove those that are no longer used.
+"""Hold temporary folders while processes use them, and remove unused folders.
 
-A hold ends with its process, whatever ends it. `remove_unheld_folders` removes what killed processes left.
+A hold ends with its process, even if the process is killed. `remove_unheld_folders` removes the folders left
+by killed processes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# A folder younger than this, in seconds, may be about to be held.
+# Age in seconds below which a folder may be about to be held.
 _NEW_S = 60.0
 
 
@@ -30,14 +31,14 @@ def hold_folder(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        with suppress(OSError):  # other processes hold it as well
+        with suppress(OSError):  # other processes also hold it
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         os.close(fd)
 
 
 def remove_unheld_folders(prefix: str) -> None:
-    """Remove this user's folders whose names begin with `prefix` and that no process holds."""
+    """Remove this user's unheld folders whose names begin with `prefix`."""
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
             fd = _open(path)
@@ -72,7 +73,7 @@ def _try_to_hold(folder: Path) -> int:
 
 def _refuse_unless_ours(folder: Path, found: os.stat_result) -> None:
     """Raise NotOurs if a different user could have written to a folder."""
-    # Its name is known once it has been used, and any user may create a folder in the temporary folder.
+    # A folder's name is known after its first use, and any user may create a folder in the temporary folder.
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode != 0o700:
         raise NotOurs(

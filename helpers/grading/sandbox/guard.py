@@ -1,4 +1,4 @@
-"""Watch from outside what a sandbox uses, and end it when that is too much.
+"""Watch a sandbox's use of resources from outside, and end the sandbox if it exceeds a limit.
 
 The kernel limits each process (`inside`), but only an observer outside can limit all of them together.
 `LimitGuard` is a thread in the launcher's process, one for each sandbox.
@@ -24,7 +24,7 @@ _MEMORY_FOLDERS = ("tmp", "dev/shm")
 
 @dataclass(frozen=True)
 class Exceeded:
-    """A limit that a sandbox has exceeded.
+    """A limit exceeded by a sandbox.
 
     Args:
         text: The limit in words.
@@ -43,8 +43,8 @@ class LimitGuard:
     `found` is the exceeded limit, or None.
 
     Args:
-        enclosed: `first` has its own network and /tmp, and all processes below it end with it.
-        bounded: A memory group (`cgroup`) already counts the kernel's own memory for these processes.
+        enclosed: Whether `first` has a private network and /tmp, and all processes below it end with it.
+        bounded: Whether a memory group (`cgroup`) already counts the kernel's memory for these processes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LimitGuard:
         self.found: Exceeded | None = None
         self.peak_bytes = 0
         self.cpu_s = 0.0
-        """Processor time of all processes below `first`, living and ended, as last seen."""
+        """Processor time of all processes below `first`, running and ended, as last seen."""
         self._ends_at = self._cpu_left_s = float("inf")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
@@ -67,14 +67,16 @@ class LimitGuard:
 
     def _watch(self) -> None:
         while not self._over.wait(POLL_S):
-            # Time first, because it needs no look at the processes: with many processes, or many memory
-            # areas, that look may take long.
+            # Check the time first, because it does not require reading the processes, which may take long if
+            # there are many processes or memory areas.
             self.found = self._reason_by_time()
-            with suppress(OSError):  # a process exited during the look; the next look will succeed
+            with suppress(
+                OSError
+            ):  # a process exited while it was read; the next read will succeed
                 self.found = self.found or self._reason_by_usage()
             if self.found:
-                # In a process namespace all processes end with the first. Without one, each has to be
-                # found.
+                # In a process namespace all processes end with the first. Without a namespace, each process
+                # has to be found.
                 kill_process(self.first) if self.enclosed else end_process_tree(self.first)
                 return
 
@@ -93,7 +95,7 @@ class LimitGuard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
-        # Computing shares of pages takes the kernel long, so they are read only when they may matter.
+        # The kernel needs long to compute shares of pages, so they are read only when they might matter.
         if used > limits.world_bytes:  # pages shared by fork were counted once for each process
             used = sum(map(_proportional_bytes, pids))
         self.peak_bytes = max(self.peak_bytes, used)
@@ -131,7 +133,7 @@ def read_threads(user: int) -> int:
 
 
 def sockets_of(pid: int) -> int:
-    """Return the number of sockets in a process's network. Each can use memory that no process shows."""
+    """Return the number of sockets in a process's network, whose memory is not attributed to a process."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/net/sockstat").read_text(encoding="utf-8").split()[2])
     return 0
@@ -148,7 +150,7 @@ def files_of(pid: int) -> int:
 
 
 def _kernel_bytes() -> int:
-    """Return the bytes that the kernel uses for itself on this machine and cannot reclaim."""
+    """Return the bytes used by the kernel on this machine that it cannot reclaim."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("SUnreclaim:"):
@@ -157,7 +159,7 @@ def _kernel_bytes() -> int:
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of those of its children that it has waited for."""
+    """Return the processor time of a process and of the children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         # Fields after the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
@@ -178,7 +180,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _memory_and_threads(pid: int) -> tuple[int, int]:
-    """Return a process's own bytes (anonymous, shared, page tables) and its number of threads."""
+    """Return a process's bytes (anonymous, shared, page tables) and its number of threads."""
     found = {"RssAnon": 0, "RssShmem": 0, "VmPTE": 0, "Threads": 0}
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():

@@ -1,6 +1,6 @@
 """Drop privileges inside the sandbox, in a rank server before it serves.
 
-`template_inside` and `landlocked` call `limit_process` before the server's own program.
+`template_inside` and `landlocked` call `limit_process` before the server's program.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ def limit_process(
         most = value + _CPU_GRACE_S if name == "CPU" else value
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, most))
     drop_capabilities()
-    # Ranks must not read another rank's memory, or the server's, through /proc or ptrace. Ranks inherit
-    # this.
+    # Ranks must not read the memory of another rank or of the server through /proc or ptrace. Ranks inherit
+    # this setting.
     prctl(_PR_SET_DUMPABLE, 0)
     if readable or writable:
         from helpers.grading.sandbox import landlock
 
         landlock.restrict(readable, writable)
-    # The filter comes last, because the steps above may need calls that it refuses.
+    # Install the filter last, because the steps above may need calls that it refuses.
     from helpers.grading.sandbox import seccomp
 
     seccomp.install(metadata=not (readable or writable))
 
 
 def drop_capabilities() -> None:
-    """Drop root's privileges beyond its own files, such as lifting limits or configuring the network."""
-    # The bounding set comes first: shrinking it needs CAP_SETPCAP, which is dropped with the rest.
+    """Drop root's privileges, such as lifting limits or configuring the network, except on its files."""
+    # Shrink the bounding set first: this needs CAP_SETPCAP, which is dropped with the rest.
     libc = ctypes.CDLL(None, use_errno=True)
     bound_capabilities()
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION_3, 0))

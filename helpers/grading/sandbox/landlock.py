@@ -1,4 +1,4 @@
-"""Restrict the files that a process can reach with Landlock, which needs no privileges.
+"""Restrict a process's reachable files with Landlock, which needs no privileges.
 
 `inside` calls it in the rank server if bubblewrap is not available. See landlock(7).
 """
@@ -22,7 +22,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _FOR_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _ALL_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _ALL_NOW = (1 << 16) - 1
-# From ABI 6 on: no abstract sockets of outside processes, and no signals to them.
+# From ABI 6 on, processes cannot reach abstract sockets of outside processes or send them signals.
 _SCOPES = 3
 
 
@@ -41,12 +41,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     if not version:
         raise OSError(errno.ENOSYS, "Landlock")
     libc = ctypes.CDLL(None, use_errno=True)
-    # Access that is not handled stays allowed, and a bit that the kernel does not know is an error. So the
-    # bits must be exactly those of the kernel's version.
+    # Unhandled access remains allowed, and a bit unknown to the kernel is an error. So the bits must match
+    # the kernel's version exactly.
     handled = _ALL_BY_ABI.get(version, _ALL_NOW)
     # handled_access_fs, handled_access_net (none, because gloo's ports are not known in advance), scoped
     rules = struct.pack("QQQ", handled, 0, _SCOPES if version >= 6 else 0)
-    # The struct grew with each version, and an older kernel rejects nonzero fields that it does not know.
+    # The struct grew with each version, and an older kernel rejects unknown nonzero fields.
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(libc, _CREATE, ctypes.create_string_buffer(rules, 24), size, 0)
     try:
@@ -56,7 +56,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
-        # The kernel requires this of processes without CAP_SYS_ADMIN, as it does for seccomp.
+        # The kernel requires this of processes without CAP_SYS_ADMIN, as for seccomp.
         prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:

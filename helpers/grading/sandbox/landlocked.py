@@ -1,6 +1,6 @@
 """Run a rank server behind Landlock: a weaker sandbox for machines without bubblewrap.
 
-`levels` chooses it if the kernel has Landlock. `DOES_NOT_STOP` lists what it does not stop.
+`levels` chooses it if the kernel has Landlock. `DOES_NOT_STOP` lists the attacks that it does not stop.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from helpers.ranks.scratch import remove_tree
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
-# torch's shared memory and the locks of multiprocessing are here, so every sandbox needs it.
+# Contains torch's shared memory and multiprocessing's locks, so every sandbox needs it.
 _SHARED = Path("/dev/shm")
 # Some files in /dev/shm have a name only for a moment, while they are being created.
 _SETTLE_S = 0.1
 # Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
 _LIBRARY_PREFIXES = ("sem.mp-", "mpich_shm_", "torch_")
-# For how long after such a file was created a process of a different sandbox may still open it by name.
+# Time after creating such a file in which a process of a different sandbox may still open it by name.
 _STARTS_S = 20.0
 _SCRATCH = "real-ranks-"
 
@@ -64,7 +64,7 @@ class LandlockSite:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
-        # Files that exist before an answer runs belong to other processes, and are kept.
+        # Files existing before an answer runs belong to other processes, and are kept.
         self._before = frozenset(_private_shm_files())
 
     def start(
@@ -78,7 +78,7 @@ class LandlockSite:
             f"import os, sys; os.umask(0o077); sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.sandbox.inside import limit_process; "
             "from helpers.ranks.processes import end_with_parent; "
-            # a server that a rank has stopped (SIGSTOP) would never notice that its pipe closes
+            # a server stopped by a rank (SIGSTOP) would never notice that its pipe closes
             "end_with_parent(); "
             f"limit_process({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
@@ -105,13 +105,13 @@ class LandlockSite:
         return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def sweep(self) -> None:
-        """Remove the files that ranks have left in /dev/shm.
+        """Remove the files left by ranks in /dev/shm.
 
-        Files of a sandbox are readable only by their owner, because it cannot change its umask; or they are
-        links. Files are kept if they existed before, if others may read them, or if a process has them
-        open, because other programs of this user may use /dev/shm, too. If other sandboxes run at the same
-        time, new files of libraries are kept until no process can be about to open them: only root sees who
-        has them open.
+        A sandbox cannot change its umask, so its files are readable only by their owner, or are links. Files
+        are kept if they existed before, if others may read them, or if a process has them open, because other
+        programs of this user may also use /dev/shm. If other sandboxes run at the same time, new files of
+        libraries are kept until no process can be about to open them, because only root sees which processes
+        have them open.
         """
         if not _private_shm_files() - self._before:
             return
@@ -142,7 +142,7 @@ def _private_shm_files() -> set[tuple[str, int]]:
     found = set()
     with suppress(OSError), os.scandir(_SHARED) as entries:
         for entry in entries:
-            with suppress(OSError):  # it was removed meanwhile
+            with suppress(OSError):  # the file was removed meanwhile
                 told = entry.stat(follow_symlinks=False)
                 is_link = stat.S_ISLNK(told.st_mode) or (
                     stat.S_ISREG(told.st_mode) and told.st_nlink > 1
@@ -160,7 +160,7 @@ def _is_new(name: str) -> bool:
 
 
 def _open_shm_files() -> set[str]:
-    """Return the names in /dev/shm that processes have open or mapped, if this user may see them."""
+    """Return the names in /dev/shm opened or mapped by processes that this user may see."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -176,7 +176,7 @@ def _open_shm_files() -> set[str]:
 
 
 def reason_unavailable() -> str:
-    """Return "" if Landlock works here, otherwise one line that says why it does not."""
+    """Return "" if Landlock works here, otherwise one line with the reason."""
     try:
         return "" if landlock.abi() else "this kernel has no Landlock"
     except (OSError, AttributeError) as error:

@@ -30,7 +30,7 @@ _REPORT_FORGERY = (
     "gradients left, memory held"
 )
 
-# What each level stops and does not stop. `protection_here` adds the limits that are missing here.
+# The attacks that each level stops and does not stop. `protection_here` adds this machine's missing limits.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap",
@@ -53,7 +53,7 @@ _MISSING_CGROUPS = {
 
 
 def protection_here(level: str) -> Protection:
-    """Return what a level stops and does not stop on this machine, as every result reports it."""
+    """Return the attacks that a level stops and does not stop on this machine, for every result."""
     protection = PROTECTION[level]
     if level == "none":
         return protection
@@ -62,15 +62,15 @@ def protection_here(level: str) -> Protection:
 
 
 class NoSandbox(CannotGrade):
-    """The requested sandbox is not available here. The message is one line: the reason, and what to do."""
+    """The requested sandbox is not available here. The message is one line with the reason and advice."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How this batch makes its sandboxes: the level, the files and the limits.
+    """The level, files and limits of a batch's sandboxes.
 
     Use it as a context manager if the process continues afterwards: with bubblewrap it has a `Template`,
-    which forks the rank servers of all sandboxes. Only one thread may make them.
+    which forks the rank servers of all sandboxes. Only one thread may make sandboxes.
     """
 
     level: str
@@ -78,10 +78,10 @@ class Plan:
     limits: Limits = Limits()
     lock: BatchLock = BatchLock()
     _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
-    """The template of this process, once one exists. Copies with different limits share it."""
+    """The template of this process, once it exists. Copies with different limits share it."""
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
-        # A spawned grader cannot use the template of a different process, so it makes its own.
+        # A spawned grader cannot use the template of a different process, so it makes a new one.
         return Plan, (self.level, self.staged, self.limits, self.lock)
 
     def __enter__(self) -> Plan:
@@ -93,7 +93,7 @@ class Plan:
 
     @property
     def does_not_stop(self) -> tuple[str, ...]:
-        """What these sandboxes do not stop, as every result reports it."""
+        """The attacks that these sandboxes do not stop, for every result."""
         return protection_here(self.level).does_not_stop
 
     def begin(self) -> None:
@@ -107,12 +107,12 @@ class Plan:
         return LandlockSite(self.staged, self.limits) if self.level == "landlock" else LocalSite()
 
     def preload(self) -> None:
-        """Import in the template, if there is one, what the later notebooks need."""
+        """Import the later notebooks' modules in the template, if there is one."""
         if self.level == "bubblewrap":
             self._template().preload()
 
     def _template(self) -> Template:
-        # A template is useless if it was killed, or if it was made by the process that we were forked from.
+        # A template is useless if it was killed, or if it was made by a parent process before forking.
         if not self._templates or not self._templates[-1].alive:
             self._templates[:] = [Template(self.staged)]
         return self._templates[-1]
@@ -122,7 +122,7 @@ def choose_level(asked: str, staged: StagedFiles) -> str:
     """Return `asked`, or the strongest level that works if `asked` is "auto".
 
     Raises:
-        NoSandbox: The level does not work here, or "auto" finds none that does.
+        NoSandbox: The level does not work here, or "auto" finds no working level.
     """
     reasons = {
         "bubblewrap": lambda: bubblewrap.reason_unavailable(staged),
@@ -131,7 +131,7 @@ def choose_level(asked: str, staged: StagedFiles) -> str:
     if asked == "none":
         return asked
     said = []
-    # Each level is tried, because no file says whether the kernel allows it, least of all in a container.
+    # Each level is tried, because no file says whether the kernel allows it, especially in a container.
     for level, why_not in reasons.items():
         if asked in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
@@ -152,7 +152,7 @@ def make_plan(asked: str, staged: StagedFiles, out: Path) -> Plan:
 class Sandbox:
     """A rank server in a sandbox, with its guard. Use it as a context manager.
 
-    preload: import what the later notebooks need before the first answer runs.
+    preload: import the later notebooks' modules before the first answer runs.
     """
 
     def __init__(self, plan: Plan, slot: int = 0, preload: bool = False) -> None:
@@ -188,7 +188,7 @@ class Sandbox:
 
     @property
     def found(self) -> Exceeded | None:
-        """The limit at which the guard or the kernel ended the sandbox, or None."""
+        """The limit because of which the guard or the kernel ended the sandbox, or None."""
         if self.group is not None and self.group.killed:
             limits = self.plan.limits
             most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20
@@ -200,19 +200,19 @@ class Sandbox:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of all processes in the sandbox, as far as it is visible from outside."""
+        """Processor time of all processes in the sandbox, as far as visible from outside."""
         return self.guard.cpu_s if self.guard else 0.0
 
     @property
     def lost(self) -> bool:
-        """Whether the sandbox was ended from outside, by nothing that an answer can do."""
+        """Whether the sandbox was ended from outside, which no answer can cause."""
         return bool(getattr(self.connection.site, "lost", False))
 
     def close(self) -> None:
         if self.guard:
             self.guard.close()
         if self.group:
-            # first, because processes that still run would undo the sweep of the site
+            # first, because running processes would undo the sweep of the site
             self.group.end()
         self.connection.close()
         if self.group:

@@ -1,4 +1,4 @@
-"""Define how much time, memory, output, and how many processes and files an answer may use.
+"""Define an answer's limits of time, memory, output, processes and files.
 
 Every report shows these limits.
 """
@@ -15,7 +15,7 @@ class Limits:
     """Limits for each process, or for all ranks of an exercise together.
 
     For each process:
-        data_bytes: Memory that it asks for.
+        data_bytes: Requested memory.
         cpu_s: Processor time.
         pending_signals: Queued signals. The kernel counts them for all processes of a user together.
         file_bytes: Size of one file.
@@ -23,21 +23,21 @@ class Limits:
 
     For one rank:
         output_bytes: Printed output.
-        result_bytes, result_parts: Size of one value that it sends, and its number of parts, which is forty
-            times that of the largest right answer.
+        result_bytes, result_parts: Size of one sent value, and its number of parts:
+            forty times the number of the largest right answer.
 
     For one sandbox:
         processes: Number of processes and threads.
         sockets, files: Number of sockets, and of files in memory.
         world_bytes: Memory of all processes.
-        kernel_bytes: Growth of the kernel's own memory meanwhile, if it is not counted per sandbox.
+        kernel_bytes: Growth of the kernel's memory while the sandbox runs, if it is not counted per sandbox.
         disk_bytes: Size of its private /tmp, and of its /dev/shm.
 
     For one submission or learner:
-        submission_s, submission_cpu_s: Wall time and processor time of all exercises of a submission,
-            twenty times what the longest notebook takes.
+        submission_s, submission_cpu_s: Wall time and processor time of all exercises of a submission:
+            twenty times the longest notebook's.
         learner_s: Wall time of all files of one learner, divided equally among them. With all 24 notebooks
-            of the course, each gets thirty times what it takes.
+            of the course, each gets thirty times its usual time.
     """
 
     processes: int = 600
@@ -59,7 +59,7 @@ class Limits:
     learner_s: int = 7200
 
     def rlimits(self) -> dict[str, int]:
-        """Return the limits that setrlimit can set, by its names for them."""
+        """Return the limits for setrlimit, by setrlimit's names."""
         return {
             "CORE": 0,
             "CPU": self.cpu_s,
@@ -67,7 +67,7 @@ class Limits:
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
             "NPROC": self.processes,
-            # The kernel counts pending signals for all processes of a user. An answer can use up this many;
-            # the grader's own limit is higher, so some remain for it.
+            # The kernel counts pending signals for all processes of a user. An answer can use up this many.
+            # The grader's limit is higher, so some remain for the grader.
             "SIGPENDING": self.pending_signals,
         }

@@ -1,4 +1,4 @@
-"""Refuse, with a seccomp filter, system calls that no answer to an exercise needs.
+"""Refuse, with a seccomp filter, system calls that no answer needs.
 
 `inside` installs the filter in the rank server before it forks ranks; it cannot be removed. The filter is a
 small program in classic BPF. See "Seccomp BPF" in the kernel's documentation.
@@ -15,7 +15,7 @@ from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     # Name: number on x86_64, number on aarch64.
-    # Access to other processes: all ranks run as the same user, and each may see only its own inputs.
+    # Access to other processes: all ranks run as the same user, but each may see only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -42,11 +42,10 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
-    # Memory that no process has mapped, which the guard therefore does not see.
+    # Memory not mapped by any process, which the guard therefore does not see.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
-    # System V IPC and message queues outlive the processes that created them, and the guard does not see
-    # them.
+    # System V IPC and message queues outlive their creators, and the guard does not see them.
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
@@ -56,7 +55,7 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
-    # These also need capabilities that ranks do not have (`drop_capabilities`).
+    # Calls that also need capabilities which ranks do not have (`drop_capabilities`).
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -75,7 +74,7 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
-    # These act on all processes of a user, so an answer could slow down its neighbors and the grader.
+    # Calls that act on all processes of a user, so an answer could slow down its neighbors and the grader.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }
@@ -107,8 +106,8 @@ _METADATA_CALLS: dict[str, tuple[int | None, int | None]] = {
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
-# Their first argument is a process. Only 0, the calling process, is allowed, because the kernel would let a
-# process lower the priority of any process of the same user, or move it to a single core.
+# Calls whose first argument is a process. Only 0, the calling process, is allowed, because otherwise a
+# process could lower the priority of any process of the same user, or move it to a single core.
 _SELF_ONLY_CALLS: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
@@ -146,7 +145,7 @@ def filter_program(metadata: bool = True) -> bytes:
     refuse = _ERRNO | errno.EPERM
     code = [
         (_LOAD, 0, 0, 4),
-        # The 32-bit entry point numbers calls differently, so a process that uses it is killed.
+        # The 32-bit entry point numbers calls differently, so a process using it is killed.
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),

@@ -1,6 +1,6 @@
-"""Copy the modules that ranks need into a folder: no cases, no advice, no solutions, no grader.
+"""Copy the modules needed by ranks into a folder, without cases, advice, solutions and grader.
 
-`StagedFiles` is made once for a batch. Every sandbox shows its folder in place of the course.
+`StagedFiles` is made once for a batch. Every sandbox shows its folder instead of the course.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SERVER = (
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )
-# Folders in which nothing needs to be hidden: answers may import their contents from `helpers`.
+# Folders without anything to hide, because answers may import their contents from `helpers`.
 _WHOLE_PACKAGES = (
     "helpers/views",
     "helpers/ranks",
@@ -38,7 +38,7 @@ _WHOLE_PACKAGES = (
     "helpers/data",
 )
 
-# A sandbox's /etc, apart from the linker's settings. Nothing in it is from this machine.
+# A sandbox's /etc, except for the linker's settings. Nothing in it comes from this machine.
 _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -64,7 +64,7 @@ class StagedFiles:
                 compiled = Path(cache_from_source(str(target)))
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
-        # Make the missing bytecode here because sandboxes cannot write any: each would compile the course
+        # Make the missing bytecode here, because sandboxes cannot write any, so each would compile the course
         # again.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
@@ -95,7 +95,7 @@ def needed_files() -> frozenset[Path]:
             continue
         seen.add(name)
         found.add(path)
-        if name != "helpers":  # `helpers` names all modules, but imports only those that are used
+        if name != "helpers":  # `helpers` names all modules, but imports only the used ones
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)
@@ -110,7 +110,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the course's modules that a file imports or names in a string, as for import_module."""
+    """Yield the course's modules that a file imports or names in a string, for example for import_module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -5,10 +5,10 @@
                                                             `--fork--> rank server, the first process there
                                                                          `--fork--> ranks
 
-Importing torch takes a second, forking a few milliseconds, so every submission can have its own rank server
-at almost no cost. The template runs only the course's own code; a server gives up all privileges before it
-serves. `bubblewrapped.Template` starts the template and holds the other end of its socket; the template
-ends when that socket closes.
+Importing torch takes a second, forking a few milliseconds, so every submission can have a separate rank
+server at almost no cost. The template runs only the course's code; a server drops all privileges before it
+serves. `bubblewrapped.Template` starts the template and holds the other end of its socket; the template ends
+when that socket closes.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ _NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
 _BIND = 4096 | (1 << 14)
 # MS_REMOUNT, MS_BIND, MS_RDONLY, MS_NOSUID, MS_NOEXEC.
 _REMOUNT_READ_ONLY = 32 | 4096 | 1 | 2 | _NOEXEC
-# Modules that ranks of every check need. Otherwise each server would import them.
+# Modules needed by the ranks of every check. Otherwise each server would import them.
 _DRIVERS = ("helpers.checks.driver", "helpers.checks.adversarial", "helpers.checks.replaced")
-# Folders of which each rank server has its own, in memory.
+# Folders that each rank server has separately, in memory.
 OWN_FOLDERS = ("/tmp", "/dev/shm")
-# Devices in /dev that all rank servers share.
+# Devices in /dev shared by all rank servers.
 _SHARED_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts")
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
 def main(fd: int) -> None:
-    """Execute the grader's requests, which arrive on `fd`, until it closes. Must run in the only thread."""
+    """Execute the grader's requests, which arrive on `fd`, until `fd` closes. Must run in the only thread."""
     control = Messages(socket.socket(fileno=fd), max_fds=16)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # not the grader's umask: a server that runs as a different user must be able to use folders made here
+    # not the grader's umask, because a server running as a different user must be able to use folders made
+    # here
     os.umask(0o022)
     preload.import_all(_DRIVERS)
     control.send({"ready": True})
@@ -67,7 +68,8 @@ def main(fd: int) -> None:
                 pair = control.fds.pop(0), control.fds.pop(0)
                 control.send({"keeper": _fork_keeper(control.fileno(), message, *pair)})
                 for each in pair:
-                    # A copy kept here would hold the socket open, so the grader would never see it close.
+                    # A copy kept in this process would hold the socket open, so the grader would never see it
+                    # close.
                     os.close(each)
 
 
@@ -107,16 +109,16 @@ def _run_namespace_parent(asked: dict[str, Any], fd: int, log: int) -> None:
 
 
 def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
-    """Prepare the namespaces as their first process, give up all privileges, and run a rank server."""
+    """Prepare the namespaces as their first process, drop all privileges, and run a rank server."""
     enter_namespaces(int(asked["disk_bytes"]), asked["kept"])
-    # If the server fails before it serves, its output is shown to the person who grades.
+    # If the server fails before it serves, its output is shown to the instructor.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
     # Without a controlling terminal no program can type into the grader's with TIOCSTI.
     os.setsid()
     change_user(int(asked["user"]))
-    end_with_parent()  # again, because changing the user has cleared it
+    end_with_parent()  # again, because changing the user has cleared this setting
     os.chdir("/tmp")
     os.mkdir(asked["folder"])
     limit_process(asked["limits"])
@@ -127,7 +129,7 @@ def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
 def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
     """Mount files in memory and /proc in new namespaces, and bring up their loopback interface.
 
-    kept: folders below /tmp or /dev/shm that stay visible, because Python itself may be in them.
+    kept: folders below /tmp or /dev/shm that stay visible, because Python may be in them.
     """
     # Otherwise mounts made here would propagate to the namespace from which this one was copied.
     _call("mount", b"none", b"/", None, _REC_PRIVATE, None)
@@ -150,7 +152,7 @@ def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
         os.close(fd)
     for top in tops:
         _call("mount", None, top.encode(), None, _REMOUNT_READ_ONLY | _NOSUID_NODEV, None)
-    # usable as before, but their times and permissions cannot pass information to the next server
+    # still usable, but their times and permissions cannot pass information to the next server
     for name in _SHARED_DEVICES:
         _call("mount", None, f"/dev/{name}".encode(), None, _REMOUNT_READ_ONLY, None)
     # A /proc of the new process namespace, because the old one shows other servers' processes.
@@ -164,7 +166,7 @@ def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
 
 
 def change_user(user: int) -> None:
-    """Change from root to a user that owns nothing (0: change nothing). `limit_process` drops the rest."""
+    """Change from root to a user without files (0: change nothing). `limit_process` drops the rest."""
     if user:
         bound_capabilities()
         # Groups first, because only root may drop them.
@@ -175,7 +177,7 @@ def change_user(user: int) -> None:
 
 
 def probe() -> None:
-    """Set up namespaces as a rank server needs them, and print "ok". Raise OSError if that fails."""
+    """Set up namespaces like those of a rank server, and print "ok". Raise OSError if that fails."""
     _call("unshare", _CLONE_FLAGS)
     if os.fork() == 0:
         with contextlib.suppress(OSError):

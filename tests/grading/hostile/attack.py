@@ -1,7 +1,7 @@
-"""What a hostile submission is, as data, and how a test hands some in and reads their results.
+"""Define hostile submissions as data, hand them in, and read their results.
 
-Each file of attacks gives a tuple of `Attack`; the tests hand them in through `Grader.grade`, each as
-the answer to an exercise of its own, and look at the effect.
+Each file of attacks contains a tuple of `Attack`. The tests hand them in through `Grader.grade`, each as the
+answer to a different exercise, and check the effects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tried(**attempts):
             pass
     return "REACHED " + " ".join(through) if through else "contained"
 '''
-"""A cell that attacks use: their answer is then "contained", or names what they reached."""
+"""A cell used by attacks, whose answer is then "contained" or the names of the successful attempts."""
 TOUCHED = "REACHED"
 
 
@@ -40,9 +40,9 @@ TOUCHED = "REACHED"
 class Attack:
     """One hostile answer.
 
-    source: a cell that defines `attack(rank, world_size, *inputs)`; it is handed in under the name of
-    some exercise. outcomes: those that are possible. says: what the record must then say somewhere,
-    as proof that the attack ran to its end. bare: without a sandbox it would go through, and do no harm.
+    source: a cell that defines `attack(rank, world_size, *inputs)`; it is handed in under an exercise's name.
+    outcomes: the possible outcomes. says: a text that must occur in the record, as proof that the attack ran
+    to its end. bare: whether the attack would succeed without a sandbox, doing no harm.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Attack:
 
 
 def slots() -> list[str]:
-    """Return the exercises under whose names attacks are handed in: functions on two ranks or more."""
+    """Return the exercises under whose names attacks are handed in: functions on two or more ranks."""
     of = [e for e in exercises().values() if e.notebook == NOTEBOOK]
     return [e.name for e in of if e.kind is Kind.RANKS]
 
 
 def hand_in(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> dict[str, ExerciseRecord]:
-    """Hand in the attacks, as many in a notebook as it has exercises; give each one's record."""
+    """Hand in the attacks, one per exercise of a notebook; return each attack's record."""
     found = {}
     names = slots()
     for first in range(0, len(attacks), len(names)):
@@ -73,7 +73,7 @@ def hand_in(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> dict[str
 
 
 def graded(grader: Grader, folder: Path, *cells: str, notebook: str = NOTEBOOK) -> Record:
-    """Hand in a notebook of these cells."""
+    """Hand in a notebook with these cells."""
     path = write_notebook(folder / f"{notebook}.ipynb", *cells)
     record = grader.grade(Job("mallory", path, path.name))
     assert record.status is Status.GRADED, record.message
@@ -81,5 +81,5 @@ def graded(grader: Grader, folder: Path, *cells: str, notebook: str = NOTEBOOK) 
 
 
 def text_of(record: ExerciseRecord) -> str:
-    """Return all that a record says, to look for what must, or must not, be in it."""
+    """Return all texts of a record, for finding required or forbidden words."""
     return msgspec.json.encode([record.message, record.flags, record.cases]).decode()

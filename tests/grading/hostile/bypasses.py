@@ -1,7 +1,7 @@
-"""Answers that sum in other ways than the send and recv that `ring_all_reduce` allows.
+"""Answers that sum without the send and recv allowed in `ring_all_reduce`.
 
-Each defines `total(rank, world_size, x)`, which gives the right sum. Handed in behind a show: the sends
-and receives that the rules want, of zeros, so that only the way itself can give it away.
+Each defines `total(rank, world_size, x)`, which returns the right sum. For show, the answer also makes the
+sends and receives that the rules require, with zeros, so that only the bypass can reveal it.
 """
 
 from __future__ import annotations
@@ -160,4 +160,4 @@ def total(rank, world_size, x):
     return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
 """,
 }
-"""By the names that `test_bypasses` has for them."""
+"""Bypasses by their names in `test_bypasses`."""

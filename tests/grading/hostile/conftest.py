@@ -1,4 +1,4 @@
-"""Graders for hostile answers: they do not ask whether the reference works, which it does."""
+"""Graders for hostile answers, which do not test the reference, because it works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helpers.grading.sandbox.levels import NoSandbox, Plan, choose_level
 from helpers.grading.sandbox.limits import Limits
 
 SLOT = 3000 + os.getpid() % 1300
-"""Of this run alone: another one next to it on this machine must not count our processes as its own."""
+"""A slot used only in this run, so that a simultaneous run on this machine does not count our processes."""
 CASE_S = 1.0
 SMALL = Limits(
     processes=120, world_bytes=1 << 30, cpu_s=1, sockets=300, files=5_000, data_bytes=700 << 20
@@ -28,7 +28,7 @@ SMALL = Limits(
 
 
 def grader_of(plan: Plan) -> Grader:
-    """Make a grader that never asks the reference."""
+    """Return a grader that never tests the reference."""
     versions = current_versions(plan.level)
     return Grader(
         plan, "a secret of the tests", Cache(None), versions, References(None, plan), SLOT
@@ -39,7 +39,7 @@ def grader_of(plan: Plan) -> Grader:
     scope="session", params=["strongest", pytest.param("landlock", marks=pytest.mark.soak)]
 )
 def protection(request: pytest.FixtureRequest) -> str:
-    """Which sandbox: in long runs Landlock alone as well, for machines without bubblewrap."""
+    """The sandbox; in long runs also Landlock alone, as on machines without bubblewrap."""
     return str(request.param)
 
 
@@ -56,7 +56,7 @@ def plan(protection: str, plan: Plan) -> Plan:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Behind Landlock each sandbox imports torch again: some seconds for each attack."""
+    """Raise the timeout under Landlock, because each sandbox imports torch again, which takes seconds."""
     for item in items:
         if "landlock" in item.name:
             item.add_marker(pytest.mark.timeout(3600), append=False)
@@ -64,9 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def few_cases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw two cases of few ranks where a class has two dozen: with more an attack reaches no more.
+    """Draw two cases of few ranks instead of two dozen, because more cases would not help an attack.
 
-    Except in long runs, a case has a second: an answer that waits costs no more of it than of ten.
+    Except in long runs, a case has only one second, because a waiting answer uses up any limit.
     """
 
     def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
@@ -96,6 +96,6 @@ def frugal(plan: Plan) -> Grader:
 
 @pytest.fixture
 def enclosed(plan: Plan) -> None:
-    """For what only a sandbox with its own /tmp, /dev/shm and process ids does."""
+    """Skip tests that require a sandbox with a private /tmp, /dev/shm and process ids."""
     if plan.level != "bubblewrap":
         pytest.skip("bubblewrap alone gives each sandbox files and process ids of its own")

@@ -1,4 +1,4 @@
-"""Answers that read, or write, what is not theirs. {course}, {out}, {other} and {pid} are filled in."""
+"""Answers that read or write other files. {course}, {out}, {other} and {pid} are filled in."""
 
 from __future__ import annotations
 
@@ -188,4 +188,4 @@ return tried(
 """,
     ),
 )
-"""The numbers are those of x86-64; elsewhere each is another call, or none."""
+"""The numbers of system calls are for x86-64; on other machines each is a different call, or none."""

@@ -1,4 +1,4 @@
-"""Answers that talk to somebody outside. {port}, {abstract} and {path} are those of listeners in the test."""
+"""Answers that communicate with the outside. {port}, {abstract} and {path} are the test's listeners."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ def _attack(name: str, attempts: dict[str, str], bare: bool) -> Attack:
 
 NETWORK = _attack("this machine's network and sockets", _ATTEMPTS, True)
 NEVER = _attack("sockets of other kinds", _NEVER, False)
-"""At no level, however weak."""
+"""An attack that must fail at every level, however weak."""

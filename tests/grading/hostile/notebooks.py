@@ -1,6 +1,6 @@
-"""Files that are notebooks in name: what they cost is bounded, and the batch continues.
+"""Files that are notebooks only by name: their cost is bounded, and the batch continues.
 
-By name, what makes the file's content; and whether an answer is found in it all the same.
+Functions that make the files' contents, by name, for files with and without a readable answer.
 """
 
 from __future__ import annotations
@@ -49,4 +49,4 @@ READABLE: dict[str, Callable[[], bytes]] = {
         b'"nbformat"', b'"nbformat": 3, "nbformat"'
     ),
 }
-"""In each the right answer to `ping_pong` is found, in spite of what is around it."""
+"""Contents in which the right answer to `ping_pong` is found, whatever surrounds it."""

@@ -1,4 +1,4 @@
-"""Answers that end, hang, multiply or fill: each costs its own exercise, and leaves nothing behind."""
+"""Answers that exit, hang, fork or fill: each costs only its own exercise, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ os.kill(os.getpid(), signal.SIGSEGV)
         says="SIGSEGV",
     ),
 )
-"""Each ends itself, or tries to end what keeps it."""
+"""Attacks that end themselves, or try to end the processes around them."""
 
 REMAINS = (
     _attack(
@@ -187,7 +187,7 @@ found = [name for name, id in (
         says="contained",
     ),
 )
-"""Handed in one after the other, in this order: the fourth looks for what the third has left."""
+"""Attacks handed in one after the other, in this order: the fourth searches for the third's remains."""
 
 FLOODS = (
     _attack(
@@ -238,7 +238,7 @@ return "contained" if len(kept) < 2000 else "REACHED too many"
         says="contained",
     ),
 )
-"""Each asks for too much of something, and has what it may have at once."""
+"""Attacks that request too much of a resource, and quickly get the allowed amount."""
 
 BOMBS = (
     _attack(
@@ -339,5 +339,5 @@ return re.match("(a+)+$", "a" * 60 + "b")
         "timed out",
     ),
 )
-"""Handed in under small limits (`SMALL` in the test), so that no machine suffers. In a check `time.sleep`
-comes back at once: what is to stay there waits for a signal."""
+"""Attacks under small limits (`SMALL` in the test), so that no machine suffers. In a check `time.sleep`
+returns at once, so processes that should keep running wait for a signal."""

@@ -1,4 +1,4 @@
-"""Thirteen ways in which an answer never ends, each of which costs as much as it can."""
+"""Thirteen kinds of endless answers, each of which uses as much time as it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that stop, by SIGSTOP, a process that another one waits for: no process may wait forever.
+"""Answers that stop, by SIGSTOP, a process for which another one waits: no process may wait forever.
 
 The first stops itself, the second its peers, the third the rank server, if the sandbox lets a rank reach it.
 """
@@ -43,4 +43,4 @@ return "sent"
         says="sent",
     ),
 )
-"""None of them ends by itself: the deadline of its case does it."""
+"""Attacks that end only at the deadline of their case."""

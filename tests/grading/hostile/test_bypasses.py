@@ -1,4 +1,4 @@
-"""What the course says of each way to bypass its rules on communication is true: each is tried here."""
+"""Try each known way to bypass the rules on communication, and compare its fate with the documented one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EXERCISE = "ring_all_reduce"
 
 
 class Fate(Enum):
-    """What happens to a bypass.
+    """The fate of a bypass.
 
     CONTAINED: the call is recorded, and breaks the rule. FLAGGED: the call is not recorded, but the answer's
-    source names what it uses, and the record says where to look. UNNOTICED: the source hides the name, too.
-    If the answer also makes the calls that the rule wants, for show, it passes.
+    source contains a suspicious name, which the record flags. UNNOTICED: the source also hides the name. If
+    the answer also makes the required calls, for show, it passes.
     """
 
     CONTAINED = "contained"
@@ -54,7 +54,7 @@ FATES = {
 
 @pytest.fixture(scope="module")
 def sandbox(plan: Plan) -> Iterator[Sandbox]:
-    """One for all of them: each begins with fresh ranks and an empty folder."""
+    """One sandbox for all bypasses, each of which begins with fresh ranks and an empty folder."""
     with Sandbox(plan) as sandbox:
         yield sandbox
 
@@ -71,7 +71,7 @@ def test_every_bypass_has_a_documented_outcome() -> None:
     assert set(FATES) == set(BYPASSES)
 
 
-# One or two of each fate are tried each time; long runs have all.
+# One or two bypasses of each fate are tried each time; long runs try all.
 OFTEN = (
     "torch.ops.c10d",
     "a case's end told too early, in its caller's frame",

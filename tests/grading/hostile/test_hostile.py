@@ -1,4 +1,4 @@
-"""Hostile answers, each by its effect: no points, nothing reached, nothing broken, nothing left."""
+"""Test the effects of hostile answers: no points, nothing reached, nothing broken, nothing left."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ COURSE = Path(__file__).parents[3]
 SETTLE_S = 5.0
 
 pytestmark = pytest.mark.timeout(400)
-"""Each hands in ten and more submissions, some of which take all the time that they are given."""
+"""Timeout of tests that each hand in ten or more submissions, some of which use up their whole time."""
 
 
-# One attack of each kind is tried each time; long runs have all.
+# One attack of each kind is tried each time; long runs try all.
 OFTEN = {
     "equal to everything",
     "patched torch.equal, allclose, isclose",
@@ -62,19 +62,19 @@ OFTEN = {
 
 
 def often(attacks: Sequence[Attack]) -> pytest.MarkDecorator:
-    """Parametrize a test with one attack of each kind, and in long runs with all."""
+    """Parametrize a test with one attack of each kind and, in long runs, with all."""
     some = [each for each in attacks if each.name in OFTEN]
     everything = pytest.param(attacks, marks=pytest.mark.soak)
     return pytest.mark.parametrize("attacks", [some, everything], ids=["some", "all"])
 
 
 def contained(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> None:
-    """Hand the attacks in; tell of all that were not contained."""
+    """Hand in the attacks; fail with all attacks that were not contained."""
     records = hand_in(grader, folder, attacks)
     problems = []
     for attack in attacks:
         record, text = records[attack.name], text_of(records[attack.name])
-        # on a busy machine an attack may get too little time to do what it does
+        # on a busy machine an attack may run out of time before it succeeds
         is_late = record.outcome == "too slow"
         is_expected = record.outcome in attack.outcomes or is_late
         if record.points or not is_expected or TOUCHED in text:
@@ -99,7 +99,7 @@ def _is_of(process: psutil.Process, user: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
-    """Fail where a process of the sandbox's user is left, no matter what its parent is by now."""
+    """Fail if a process of the sandbox's user is left, whatever its parent is by then."""
     yield
     deadline = time.monotonic() + SETTLE_S
     while left := processes_of(FIRST_USER + SLOT):
@@ -166,23 +166,23 @@ def test_bombs_end_within_small_limits(
     frugal: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     if frugal.plan.level != "bubblewrap":
-        # sockets and files are counted there: here other limits hold
+        # sockets and files are counted by that sandbox; other limits apply here
         held = ("crashed", "too much memory", "too many processes")
         attacks = [replace(each, says="", outcomes=(*each.outcomes, *held)) for each in attacks]
     contained(frugal, tmp_path, attacks)
 
 
-# --- reading, writing, talking --------------------------------------------------------------------
+# --- reading, writing, communicating --------------------------------------------------------------
 
 
 @pytest.fixture
 def around(tmp_path: Path) -> dict[str, str]:
-    """A class with results next to the hostile submission."""
+    """A class with results, next to the hostile submission."""
     out = tmp_path / "out"
     (out / "records").mkdir(parents=True)
     for path in (out / "secret", out / "records" / "bela.json"):
         path.write_text("secret")
-        path.chmod(0o666)  # the sandbox must hold by themselves
+        path.chmod(0o666)  # permissions must not help the sandbox
     other = write_notebook(tmp_path / "class" / "bela" / "02_blocking_p2p.ipynb", RIGHT)
     other.chmod(0o666)
     return {"course": str(COURSE), "out": str(out), "other": str(other), "pid": str(os.getpid())}
@@ -217,7 +217,7 @@ def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
     except NoSandbox as error:
         pytest.skip(str(error))
     yield grader_of(replace(plan, level=level))
-    if plan.level != "bubblewrap":  # else its template was there before, and stays for other tests
+    if plan.level != "bubblewrap":  # otherwise the template is also used by other tests
         plan.__exit__()
 
 
@@ -249,14 +249,14 @@ def test_refuses_unusual_system_calls(sandboxed: Grader, tmp_path: Path) -> None
 def test_reading_attacks_succeed_without_a_sandbox(
     plan: Plan, tmp_path: Path, around: dict[str, str]
 ) -> None:
-    """Without a sandbox those that do no harm go through: it is the sandbox that stops them."""
+    """Harmless attacks succeed without a sandbox, which proves that the sandbox stops them."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
     records = hand_in(grader_of(replace(plan, level="none")), tmp_path / "handed-in", attacks)
     assert all(TOUCHED in text_of(record) for record in records.values())
 
 
 class Listeners:
-    """What a hostile answer could talk to on this machine; counts who came."""
+    """Listeners that a hostile answer could reach on this machine, with a count of connections."""
 
     def __init__(self, folder: Path) -> None:
         self.heard = 0
@@ -315,17 +315,17 @@ def test_no_connection_leaves_the_machine(
     if sandboxed.plan.level == "bubblewrap":
         contained(sandboxed, tmp_path / "talk", [talk])
         assert listeners.heard == 0
-    else:  # as its DOES_NOT_STOP says
+    else:  # as stated in its DOES_NOT_STOP
         record = hand_in(sandboxed, tmp_path / "talk", [talk])[talk.name]
         assert record.points == 0 and listeners.heard > 0
 
 
 @pytest.mark.usefixtures("enclosed")
 def test_learner_never_sees_hidden_inputs(lenient: Grader, tmp_path: Path) -> None:
-    """By no trick: no visible case is tried in a sandbox that has seen a hidden one."""
+    """No trick helps, because no visible case is tried in a sandbox that has seen a hidden one."""
     drawn = (get(n).draw(small=small) for n in slots() for small in (False, True))
     shown = {repr(inputs) for cases in drawn for case in cases for inputs in case.given}
-    # ids of processes and threads never go back: hidden cases leave a mark that nobody can clean
+    # ids of processes and threads only grow, so hidden cases leave a mark that cannot be removed
     leak = f"""
 import os, threading
 SHOWN = {shown!r}
@@ -355,9 +355,9 @@ def test_attack_spares_right_answer_of_submission(lenient: Grader, tmp_path: Pat
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
 def test_stopped_answer_costs_only_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
-    """A rank, its peers, the server: each ends at a deadline; who comes after it has all points."""
+    """A stopped rank, stopped peers and a stopped server end at a deadline; later answers get all points."""
     right = next(s.source for s in all_samples() if s.right and s.exercise == "global_argmax")
-    # ranks are ended in the same way at each level; the server is within reach at the weaker one
+    # ranks are ended in the same way at each level; the server can be reached only at the weaker level
     attacks = stopped.STOPS if sandboxed.plan.level == "bubblewrap" else stopped.STOPS[-1:]
     cells = [
         a.source.replace("def attack(", f"def {n}(") for a, n in zip(attacks, slots(), strict=False)

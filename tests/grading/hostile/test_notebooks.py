@@ -1,4 +1,4 @@
-"""Hostile files, names and folders: each costs little, and a right answer in it is still found."""
+"""Hostile files, names and folders cost little, and a right answer in them is still found."""
 
 from __future__ import annotations
 

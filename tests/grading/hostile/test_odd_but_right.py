@@ -1,4 +1,4 @@
-"""Correct answers in odd clothes: none loses a point."""
+"""Unusual correct answers lose no points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that an answer replaces are reported, however it does so; ordinary work is not."""
+"""Functions replaced by an answer are reported, however it replaces them; ordinary code is not reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return x
 """
 
-# What is replaced -> the name that is reported, and the lines that replace it.
+# Replaced function -> its reported name, and the lines that replace it.
 WAYS = {
     "an alias": ("torch.equal", "t = torch; t.equal = lambda *a: True"),
     "a default": ("torch.equal", "(lambda t=torch: setattr(t, 'equal', print))()"),
@@ -148,7 +148,7 @@ def grade_source(
     return record_of_results(get(name), answer, result)
 
 
-# What is tried each time; long runs have all.
+# The replacements tried each time; long runs try all.
 OFTEN = (
     "an alias",
     "vars",

@@ -1,4 +1,4 @@
-"""What one sandbox has used up of a user's, and holds, costs no neighbor a point."""
+"""A sandbox that uses up and holds a user's resources costs its neighbors no points."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.submission_files import all_samples
 
 _PR_SET_NAME = 15
 HOLDS = f"holds-{os.getpid()}"
-"""What the rank calls itself when it has all that it can get: so one sees it from outside."""
+"""The name that the rank takes when it holds all available resources, visible from outside."""
 HOLD_S, WITHIN_S = 6.0, 120.0
 CHECKPOINT = "checkpoint_and_resume"
 
@@ -48,11 +48,11 @@ def hold(rank: int, world_size: int, use: Use, name: str, seconds: float) -> tup
 
 
 def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
-    """Be another grader of the same batch, whose answer uses something up; write what it got."""
+    """Act as another grader of the same batch, whose answer uses up a resource; write the amount."""
     modules = [used_up, sys.modules[__name__]]
     for module in modules:
-        cloudpickle.register_pickle_by_value(module)  # in a sandbox there are no tests to import
-    own = Plan(plan.level, plan.staged, plan.limits, plan.lock)  # with a template of its own
+        cloudpickle.register_pickle_by_value(module)  # a sandbox cannot import the tests
+    own = Plan(plan.level, plan.staged, plan.limits, plan.lock)  # with a separate template
     with own, Sandbox(own, SLOT + 1) as sandbox, own.lock.hold_shared():
         run = run_on_ranks(
             hold,
@@ -66,7 +66,7 @@ def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
 
 @contextmanager
 def neighbor(plan: Plan, use: Use) -> Iterator[Callable[[], tuple[int, int]]]:
-    """Make another grader hold what it has used up; give what waits for its end and returns what it got."""
+    """Run another grader that holds a used-up resource; yield a function that waits for the held amount."""
     got, told = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -86,14 +86,14 @@ def neighbor(plan: Plan, use: Use) -> Iterator[Callable[[], tuple[int, int]]]:
             time.sleep(0.02)
         yield lambda: json.loads(os.read(got, 1000))
     finally:
-        with suppress(ProcessLookupError, ChildProcessError):  # it has failed, and said why
+        with suppress(ProcessLookupError, ChildProcessError):  # it has failed with a message
             os.kill(pid, signal.SIGKILL)  # its sandbox ends with it
             os.waitpid(pid, 0)
         os.close(got)
 
 
 def graded(plan: Plan, folder: Path) -> dict[str, float]:
-    """Grade an honest learner's two notebooks: ranks that send, and a folder that is watched."""
+    """Grade an honest learner's two notebooks, with ranks that send and a watched folder."""
     right = next(s for s in all_samples() if s.right and s.exercise == CHECKPOINT)
     notebooks = {"02_blocking_p2p": RIGHT, right.notebook: right.source}
     points = {}

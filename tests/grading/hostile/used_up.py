@@ -1,7 +1,7 @@
-"""Programs of a rank that use up what the kernel counts for all processes of a user, and hold on to it.
+"""Programs of a rank that use up, and hold, resources that the kernel counts for all processes of a user.
 
-Each takes as much as it is given, and returns how much that was and how the kernel refused more. Behind
-Landlock, and for a grader who is not root, all sandboxes are of one user.
+Each takes as much as it can get, and returns the amount and the kernel's error number for more. Behind
+Landlock, and for a grader who is not root, all sandboxes belong to the same user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MOST = 300_000
-"""So many of a thing are enough to say that nothing bounds it."""
+"""Number of acquired resources from which they count as unlimited."""
 
 
 def libc() -> ctypes.CDLL:
@@ -27,7 +27,7 @@ def libc() -> ctypes.CDLL:
 
 
 def pending_signals() -> tuple[int, int]:
-    """Real-time signals, each of which is queued, for a process all of whose threads block them."""
+    """Queue real-time signals for a process that blocks them in all of its threads."""
     said, told = os.pipe()
     if os.fork() == 0:
         queue, number = libc().sigqueue, 0
@@ -43,7 +43,7 @@ def pending_signals() -> tuple[int, int]:
 
 
 def timers() -> tuple[int, int]:
-    """POSIX timers, each of which reserves a pending signal."""
+    """Create POSIX timers, each of which reserves a pending signal."""
     create, kept = libc().timer_create, ctypes.c_void_p()
     for count in range(MOST):
         if create(1, None, ctypes.byref(kept)):
@@ -60,7 +60,7 @@ def inotify_instances() -> tuple[int, int]:
 
 
 def inotify_watches() -> tuple[int, int]:
-    """One for each file and folder of Python's own."""
+    """Add a watch for each of Python's files and folders."""
     calls = libc()
     fd, count = calls.inotify_init(), 0
     for folder in {sys.prefix, sys.base_prefix, "/usr"}:
@@ -74,7 +74,7 @@ def inotify_watches() -> tuple[int, int]:
 
 
 def epoll_watches() -> tuple[int, int]:
-    """What each process may watch, in a hundred processes: the kernel keeps some 150 bytes for each."""
+    """Add the allowed number of watches in each of a hundred processes; the kernel keeps 150 bytes each."""
     import select
 
     said, told = os.pipe()
@@ -99,7 +99,7 @@ def epoll_watches() -> tuple[int, int]:
 
 
 def descriptors_in_flight() -> tuple[int, int]:
-    """Sent over sockets, and not received: no process has them open."""
+    """Send descriptors over sockets without receiving them, so that no process has them open."""
     pairs, file = [], os.open("/dev/null", os.O_RDONLY)
     try:
         while len(pairs) * 100 < MOST:
@@ -112,7 +112,7 @@ def descriptors_in_flight() -> tuple[int, int]:
 
 
 def pages_of_pipes() -> tuple[int, int]:
-    """Pipes as large as may be; when a user has many, each new one is of a page or two."""
+    """Create pipes of the maximum size. After many, a user's new pipes have only a page or two."""
     kept = []
     try:
         while True:
@@ -126,7 +126,7 @@ def pages_of_pipes() -> tuple[int, int]:
 
 
 def locks_of_files() -> tuple[int, int]:
-    """Locks of both kinds on every file that the grader and other ranks read as well."""
+    """Take locks of both kinds on every file that is also read by the grader and other ranks."""
     count = number = 0
     for folder in (sys.prefix, sys.path[0], "/usr/lib"):
         for path in Path(folder).rglob("*.py"):
@@ -143,7 +143,7 @@ def locks_of_files() -> tuple[int, int]:
 
 
 def leases_of_files() -> tuple[int, int]:
-    """A process that opens a file that another process has a lease on waits for up to 45 seconds."""
+    """Take leases, because opening a file with another process's lease blocks for up to 45 seconds."""
     count = number = 0
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     for folder in (sys.path[0], sys.prefix):
@@ -172,7 +172,7 @@ def processes() -> tuple[int, int]:
 
 
 def priorities() -> tuple[int, int]:
-    """Of every process that it may name: the lowest there is, and one core for all."""
+    """Set the lowest priority, and a single core, for every reachable process."""
     calls, count, number = libc(), 0, 0
     core, none = ctypes.c_ulong(1), ctypes.c_int(0)
     sched_idle, of_a_user = 5, 2
@@ -217,6 +217,6 @@ USES_UP: dict[Callable[[], tuple[int, int]], set[int]] = {
     priorities: {errno.EPERM, errno.ESRCH, 0},
     keys_and_queues: {errno.EPERM},
 }
-"""With what the kernel says when there is no more; 0 where there was room for all that was asked for."""
+"""The programs with the kernel's error numbers at the limit; 0 if all requests may be granted."""
 NOTHING = {leases_of_files, priorities, keys_and_queues}
-"""Those that get nothing at all: the filter on system calls refuses them."""
+"""Programs that get nothing, because the filter on system calls refuses their calls."""

@@ -1,4 +1,4 @@
-"""Answers that lie about their values: none is right, so none may have a point."""
+"""Answers that lie about their values: none is right, so none may get points."""
 
 from __future__ import annotations
 

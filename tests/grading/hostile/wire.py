@@ -1,7 +1,7 @@
-"""Answers that write to the launcher themselves: frames on their channel, lines in their log.
+"""Answers that write directly to the launcher: frames on their channel, lines in their log.
 
-Descriptor 3 is the rank's channel; its log is found on the stack. Behind each forgery
-the answer returns a wrong value.
+Descriptor 3 is the rank's channel, and its log is found on the stack. After each forgery the answer returns a
+wrong value.
 """
 
 from __future__ import annotations
@@ -249,4 +249,4 @@ while time.monotonic() < began + 3:
         _BROKEN,
     ),
 )
-"""Records in the format that ranks write today: many, huge, or none."""
+"""Records in the format of today's ranks: many, huge, or none."""

@@ -1,4 +1,4 @@
-"""Whose grade moved between two runs, and why."""
+"""Changes of grades between two runs, and their reasons."""
 
 from __future__ import annotations
 

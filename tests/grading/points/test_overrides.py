@@ -1,4 +1,4 @@
-"""Points set by hand are the last word, whatever else is there; a wrong line is named."""
+"""Points set by hand override all others; errors name the wrong line."""
 
 from __future__ import annotations
 

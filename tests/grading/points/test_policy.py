@@ -1,4 +1,4 @@
-"""How points are counted: weights, core and further, deadlines, drops; and what is wrong in a policy file."""
+"""Counting points with weights, core and further exercises, deadlines and drops; errors in a policy file."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def write(folder: Path, text: str) -> Path:
 def standing_of(
     records: list[Record], policy: Policy, days_late: dict[str, float] | None = None
 ) -> Standing:
-    """Return Ada's standing; days_late: by file, after DUE."""
+    """Return Ada's standing. days_late: days after DUE, by file."""
     times = {("Ada", file): DUE + days * DAY_S for file, days in (days_late or {}).items()}
     return course_of(records, "", (), policy, (), times).standings[0]
 
 
 def ada(notebook: str, outcome: str = "passed") -> Record:
-    """Return a notebook of Ada's in which all exercises have one outcome."""
+    """Return a notebook of Ada's in which all exercises have the same outcome."""
     names = [each.name for each in headings().values() if each.notebook == notebook]
     tries = [exercise(name, outcome) for name in names]
     return record("Ada", *tries, notebook=notebook, file=f"Ada/{notebook}.ipynb")
@@ -124,7 +124,7 @@ def test_date_deadline_lasts_until_midnight(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("handed_in", "days"),
     [
-        ("2026-10-26T23:30:00+01:00", 0),  # two days more, of which one has 25 hours
+        ("2026-10-26T23:30:00+01:00", 0),  # two more days, one of which has 25 hours
         ("2026-10-27T00:00:00+01:00", 1),
         ("2026-10-27T23:59:59+01:00", 1),
         ("2026-10-28T00:00:01+01:00", 2),

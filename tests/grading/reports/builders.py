@@ -25,7 +25,7 @@ PROTECTION = Protection(
 VERSIONS = {"python": "3.11.7", "torch": "2.13.0", "course": "0.1.0"}
 NAMES = ("Ada Lovelace", "Grace Hopper", "Edsger Dijkstra", "Barbara Liskov", "Leslie Lamport")
 SECRET_INPUT = "tensor([271828., 31415.])"
-"""Stands in hidden cases only, and in no report."""
+"""A text in hidden cases that must not appear in any report."""
 
 DEADLOCK = (
     "the ranks wait for each other\nrank 0 waits for rank 1 in recv, line 4\n"
@@ -34,7 +34,7 @@ DEADLOCK = (
 LOOK = "Both ranks call `recv` first. Let rank 0 call `send` and then `recv`."
 
 EQUAL = Policy(weights="points", further="counts")
-"""Counts each exercise with the points that its check gives, so that sums are easily read."""
+"""A policy that counts each exercise with its check's points, so that sums are easy to read."""
 
 
 def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) -> Course:
@@ -47,7 +47,7 @@ results = partial(gradescope.gradescope_results, policy=EQUAL)
 
 @cache
 def picture(width: float = 6.0) -> str:
-    """Draw a real PNG and give it as base64."""
+    """Draw a real PNG and return it as base64."""
     figure = new_figure(width, 2.0)
     axes = figure.subplots()
     axes.barh([0, 1], [0.4, 0.9], left=[0.1, 0.0])
@@ -77,14 +77,14 @@ def wrong_case(label: str = "3 ranks, 5 elements") -> CaseRecord:
 
 
 def hidden_case(outcome: str = "wrong", label: str = "5 ranks, 7 elements") -> CaseRecord:
-    """Make a hidden case that holds more than it should: no report may show it."""
+    """Make a hidden case with more content than usual, which no report may show."""
     row = Row(0, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT, SECRET_INPUT)
     said = {"message": SECRET_INPUT, "advice": SECRET_INPUT, "broken": (SECRET_INPUT,)}
     return case(label, outcome, hidden=True, rows=(row,), **said)
 
 
 def exercise(name: str = "ping_pong", outcome: str = "passed", **given: object) -> ExerciseRecord:
-    """Make an exercise of the course as it came out."""
+    """Make an exercise of the course with this outcome."""
     known = exercises()[name]
     cases = {
         "passed": (case(), hidden_case("passed")),
@@ -130,7 +130,7 @@ def unreadable(learner: str = "Edsger Dijkstra") -> Record:
 
 
 def a_class(learners: int = 30, seed: int = 5) -> list[Record]:
-    """Make a class over two notebooks, with every outcome that there is."""
+    """Make a class over two notebooks, with every possible outcome."""
     draw = random.Random(seed)
     names = [
         each

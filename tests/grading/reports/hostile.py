@@ -1,4 +1,4 @@
-"""Texts that a submission may bring, each made to do something in some output, and records full of them."""
+"""Hostile texts of submissions, each effective in some kind of output, and records full of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNSHOWABLE = re.compile(
 
 
 def hostile_record(text: str, at: int = 0) -> Record:
-    """Put a text wherever a record has one; `at` makes the learner another one."""
+    """Put a text into all text fields of a record. at: makes the learner's name distinct."""
     cases = tuple(_case(text, hidden) for hidden in (False, False, True))
     tries = (
         _exercise(text, "wrong", cases, picture=picture()),

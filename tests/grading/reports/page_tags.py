@@ -1,4 +1,4 @@
-"""The tags and attributes of a page, as a browser's parser would find them."""
+"""The tags and attributes of a page, as found by a browser's parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Tag(NamedTuple):
 
 
 class Page(HTMLParser):
-    """A parsed page: its start tags in order, and the text between them."""
+    """A parsed page, with its start tags in order and the text between them."""
 
     def __init__(self, page: bytes) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,6 +1,6 @@
-"""Pages in a real browser: nothing in them runs, and they fit screens of every size.
+"""Pages in a real browser run no scripts, and fit screens of every size.
 
-The pictures that it takes are kept in the folder $RR_SHOTS, so that one can look at them.
+Screenshots are kept in the folder $RR_SHOTS, for inspection.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ADD_SCRIPT = """() => {
 
 
 def title_in(path: Path) -> str:
-    """Return the title that is in the file, as a browser shows it."""
+    """Return the title in the file, as shown by a browser."""
     found = re.search("<title>(.*?)</title>", path.read_text(encoding="utf-8"), re.DOTALL)
     return " ".join(html.unescape(found[1]).split()) if found else ""
 
@@ -82,7 +82,7 @@ def test_record_text_runs_and_fetches_nothing(browser: Browser, tmp_path: Path) 
             path.as_uri()
         ]
         assert page.evaluate("document.images.length") <= 2
-        # the style sheet was let in by its hash
+        # the style sheet is allowed by its hash
         assert page.evaluate("getComputedStyle(document.body).maxWidth") in ("864px", "1440px")
 
 

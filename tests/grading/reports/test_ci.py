@@ -1,4 +1,4 @@
-"""What CI systems read: JUnit XML, GitHub's annotations and summary."""
+"""Reports for CI systems: JUnit XML, GitHub's annotations and summary."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_learners_become_suites_of_exercise_cases() -> None:
     assert [case.get("name") for case in ada] == ["2.1 Ping-pong", "2.2 Token ring"]
     assert {case.get("classname") for case in ada} == {"Ada: 02_blocking_p2p"}
     names = [(case.get("classname"), case.get("name")) for suite in root for case in suite]
-    assert len(set(names)) == len(names)  # by these alone CI systems tell cases apart
+    assert len(set(names)) == len(names)  # CI systems distinguish cases only by these names
     (failure,) = ada[1]
     assert failure.tag == "failure" and failure.get("message") == "wrong, 4 of 10 points"
     assert f"{START} Rank 1 kept" in (failure.text or "") and "271828" not in (failure.text or "")

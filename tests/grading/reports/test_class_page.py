@@ -1,4 +1,4 @@
-"""What the instructor reads about a class."""
+"""The instructor's page about a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several files of one learner: together they are worth what their best parts are, and never less."""
+"""Several files of one learner are together worth as much as their best parts."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_course_solutions_earn_nothing() -> None:
 
 
 def test_blank_notebooks_change_no_share() -> None:
-    """A quarter of the class must have attempted a notebook before it counts for the others."""
+    """A notebook counts for the whole class only if a quarter of the learners have attempted it."""
     work = [record(name, exercise(), file=f"{name}/02.ipynb") for name in ("ada", "bob", "cy")]
     blank = [
         record(

@@ -1,4 +1,4 @@
-"""Which files are written, under which names, and what prevents it."""
+"""The written files, their names, and obstacles to writing them."""
 
 from __future__ import annotations
 

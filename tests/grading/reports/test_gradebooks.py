@@ -1,4 +1,4 @@
-"""Gradebooks: what Canvas and Moodle read, and no cell that a spreadsheet would run."""
+"""Gradebooks can be read by Canvas and Moodle, and have no cells that a spreadsheet would run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cells_of(data: bytes) -> list[list[str]]:
 
 
 def is_run(cell: str) -> bool:
-    """Return whether a spreadsheet would run a cell, being as suspicious as can be."""
+    """Return whether a spreadsheet might run a cell; if in doubt, True."""
     bare = unicodedata.normalize("NFKC", cell).strip()
     while bare and (bare[0] in '"“”‘’„«»`´' or unicodedata.category(bare[0]) in ("Cf", "Cc", "Zs")):
         bare = bare[1:]
@@ -75,7 +75,7 @@ def is_run(cell: str) -> bool:
 
 
 def every_reading(data: bytes) -> list[str]:
-    """Return the cells as spreadsheets of every country split them."""
+    """Return the cells as split by spreadsheets of every country."""
     text = data.decode("utf-8-sig")
     found = []
     for delimiter in ",;\t|":
@@ -167,7 +167,7 @@ def test_writes_columns_for_canvas_import(tmp_path: Path, encoding: str) -> None
     data = platform_import(
         canvas.PLATFORM, course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding)
     )
-    assert data is not None and data.startswith(b"Student,ID,")  # a mark would be part of the name
+    assert data is not None and data.startswith(b"Student,ID,")  # a BOM would be part of the name
     head, to_reach, *rows = cells_of(data)
     assert head == [
         *("Student", "ID", "SIS User ID", "SIS Login ID", "Section"),
@@ -179,7 +179,7 @@ def test_writes_columns_for_canvas_import(tmp_path: Path, encoding: str) -> None
     ]
     grades = {row[3]: row[5:] for row in rows}
     assert grades["ada"] == ["14", "10"] and grades["bob"] == ["10", ""]
-    # a fault, a file that cannot be read, nothing handed in: a person decides
+    # a person decides about a fault, an unreadable file, and a missing submission
     assert grades["cleo"] == grades["dan"] == grades["eve"] == ["", ""]
     assert [row[1] for row in rows] == ["101", "102", "103", "104", "105"]
 
@@ -205,7 +205,7 @@ def test_canvas_identifiers_stay_unchanged(tmp_path: Path) -> None:
 
 
 def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
-    # the columns of mod/assign/gradingtable.php when it is downloaded; Moodle reads three of them again
+    # the columns of mod/assign/gradingtable.php in a download, three of which Moodle reads again
     head = (
         "Identifier,Full name,Status,Grade,Maximum Grade,Grade can be changed,Last modified (grade)"
     )

@@ -1,4 +1,4 @@
-"""Gradescope: the results that it reads, and the zip, which is unpacked and run here as it is there."""
+"""Results for Gradescope, and the zip, which is unpacked and run like on Gradescope."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_refuses_unusable_secret(secret: str) -> None:
 
 @pytest.fixture
 def autograder(tmp_path: Path, archive: zipfile.ZipFile) -> Path:
-    """Unpack the zip as Gradescope does, below another folder than /autograder."""
+    """Unpack the zip like Gradescope, but into a folder other than /autograder."""
     source = tmp_path / "autograder" / "source"
     for entry in archive.infolist():
         target = Path(archive.extract(entry, source))
@@ -159,7 +159,7 @@ def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
 def test_autograder_grades_submission(autograder: Path) -> None:
     notebook = "00_start_here.ipynb"
     shutil.copy(find_workspace().solutions / notebook, autograder / "submission" / notebook)
-    stray = "07_data_partitioning.ipynb"  # not of the class's: neither its points nor its verdicts count
+    stray = "07_data_partitioning.ipynb"  # not one of the class's, so it does not count
     shutil.copy(find_workspace().notebooks / stray, autograder / "submission" / stray)
     (autograder / "results").mkdir()
     (autograder / "results" / "results.json").write_text("of an earlier run")
@@ -222,7 +222,7 @@ def test_grading_fault_leaves_no_results(autograder: Path) -> None:
 
 
 def test_failed_grader_leaves_no_results(autograder: Path) -> None:
-    """Python ends with 1 after an error that nobody caught, as `course grade` does for an unreadable file."""
+    """Python exits with 1 after an uncaught error, like `course grade` for an unreadable file."""
     (autograder / "submission" / "a.ipynb").write_text("{}")
     python = autograder / "python"
     python.write_text(

@@ -1,4 +1,4 @@
-"""What a learner reads, and what not."""
+"""The contents of a learner's page, and texts that must not be in it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_shows_points_outcomes_and_starting_point() -> None:
     assert f"{START} Rank 1 kept its own x" in text
     assert DEADLOCK in page.text
     assert LOOK.replace("`", "") in text
-    # what a sandbox does not stop is not for those who are graded in it
+    # attacks that a sandbox does not stop must not be shown to learners
     assert not any(word in text for word in ("bubblewrap", "It does not stop", "9f86d081884c7d65"))
 
 
@@ -83,7 +83,7 @@ HOW = sorted({each.value for each in Outcome if kind_of(each.value) is Kind.FAIL
 
 
 def test_never_shows_failures_of_hidden_cases() -> None:
-    """Else an answer says by a crash or by a hang what a hidden case has given it."""
+    """Otherwise an answer could reveal a hidden case's inputs by crashing or hanging."""
     told = set()
     for one, other in [("wrong", "wrong"), *permutations(HOW, 2)]:
         cases = (case(), hidden_case("passed"), hidden_case(one), hidden_case(other))
@@ -198,7 +198,7 @@ def test_page_repeats_no_element_id() -> None:
 
 
 def test_never_names_failed_hidden_case() -> None:
-    """An answer that fails where it likes says nothing so of what its hidden cases were given."""
+    """So an answer cannot reveal hidden inputs by choosing the cases that it fails."""
     one, other = hidden_case("wrong"), hidden_case("passed")
     first, second = (
         words(page_of(record("Ada", exercise(outcome="wrong", cases=cases))))

@@ -1,4 +1,4 @@
-"""Whatever a record contains, a page has the tags of its template and no others."""
+"""A page has only the tags of its template, whatever a record contains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unr
 from tests.grading.reports.page_tags import Page
 
 MOST = 400_000
-"""Bytes of a page, with its picture, whatever a record holds."""
+"""Maximum bytes of a page with its picture, whatever a record contains."""
 
 ATTRIBUTE_VALUES = {
     "href": r"#e\d+-\d+|learners/[a-z0-9-]+\.html",

@@ -1,4 +1,4 @@
-"""Who is in the class: rosters as platforms export them, and clear lines where they do not fit."""
+"""Rosters exported by platforms, and clear messages about rosters that do not fit."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
 
 
 def test_number_in_name_is_no_identifier(tmp_path: Path) -> None:
-    """Neither a try, nor the mark of a copy, nor the number of a group gives somebody's points to others."""
+    """Numbers of attempts, copies or groups never give a learner's points to somebody else."""
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nKay,1\nBob,2\nZoe,3\n")
     match = match_roster(read_roster(path), ["kay (2)", "zoe"])
     assert match.rows == (None, None, "zoe") and match.without_entry == ("kay (2)",)
-    # of one name with a number the number may be that of a try
+    # a number after a single name may be the number of an attempt
     assert match_roster(read_roster(path), ["kay_2", "zoe"]).rows == ("kay_2", None, "zoe")
     both = match_roster(read_roster(path), ["kay_1", "kay_2", "zoe"])
     assert both.rows == (None, None, "zoe") and both.without_entry == ("kay_1", "kay_2")
@@ -219,7 +219,7 @@ def test_similar_name_never_takes_other_row(tmp_path: Path) -> None:
         ("Team A-Participant_24", "Participant 24"),
         ("Участник_24", "Участник 24"),
         ("参加者_24", "参加者24"),
-        ("Dalībnieks_24", "Dalībnieks 24"),  # in no list of ours
+        ("Dalībnieks_24", "Dalībnieks 24"),  # not in any list of the course
     ],
 )
 def test_moodle_number_identifies_blind_marked_learners(

@@ -1,4 +1,4 @@
-"""The record's published schema holds for records as they are written, and for nothing else."""
+"""The published schema accepts written records, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which notebooks are the class's, and that nobody's row depends on what another handed in."""
+"""The class's notebooks; no learner's row depends on another's submission."""
 
 from __future__ import annotations
 

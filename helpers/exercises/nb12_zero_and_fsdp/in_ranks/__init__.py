@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 12; notebook 13 builds its models with them, too."""
+"""Modules imported by ranks for notebook 12, and for the models of notebook 13."""

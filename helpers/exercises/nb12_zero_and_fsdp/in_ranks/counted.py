@@ -1,6 +1,6 @@
-"""Run answers of 12.1 to 12.3 inside the ranks for a few steps, and count the bytes that they retain.
+"""Run answers of 12.1 to 12.3 inside the ranks for a few steps, and count the retained bytes.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_b
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _MAX_UNCOUNTED = 4
-"""A list of at most this many numbers is not counted."""
+"""Length up to which a list of numbers is not counted."""
 _MAX_LISTED = 5
 _SLACK_BYTES = 64
 """Bytes allowed for a few counters."""
@@ -27,17 +27,17 @@ _SHORT_WAIT_S = 0.03
 _excess_found: list[bool] = []
 """Not empty if a count was too large even after waiting.
 
-Later waits are then short, because the case is run again alone.
+Then later waits are short, because the case will run again in a separate world.
 """
 
 
 class OptimizerSteps(NamedTuple):
     """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
-    keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the bytes that
-    suffice for the state, and in all. known, here and below: the names of tensors, such as a whole
-    weight, by their bytes. second: when a second optimizer is made, one of `SECOND_OPTIMIZERS`; bytes are
-    not counted then.
+    keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the sufficient bytes
+    for the state, and in all. known, here and below: the names of tensors, such as a whole weight, by their
+    bytes. second: when a second optimizer is made, one of `SECOND_OPTIMIZERS`. With a second optimizer, bytes
+    are not counted.
     """
 
     weights: Sequence[torch.Tensor]
@@ -51,13 +51,13 @@ class OptimizerSteps(NamedTuple):
 
 
 SECOND_OPTIMIZERS = ("", "made first", "made last")
-"""When a second optimizer, of different weights, is made; "" if there is none. The first one steps first."""
+"""When a second optimizer, for different weights, is made; "" means never. The first one steps first."""
 
 
 def run_optimizer(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: OptimizerSteps
 ) -> dict[str, Any]:
-    """Take steps with the answer's optimizer and the same gradients on all ranks; count what it retains."""
+    """Take steps with the answer's optimizer, with equal gradients on all ranks; count its retained bytes."""
     weights, grads, name, options, in_place, max_bytes, known_sizes, second = inputs
     found: dict[str, Any] = {}
     optimizer_class = getattr(torch.optim, name)
@@ -110,7 +110,7 @@ def run_optimizer(
 def _set_grads(
     params: Sequence[nn.Parameter], grads: Sequence[torch.Tensor], in_place: bool
 ) -> None:
-    for p, g in zip(params, grads, strict=False):  # there may be no second parameters
+    for p, g in zip(params, grads, strict=False):  # the second parameters may be missing
         if p.grad is not None and in_place:
             p.grad.copy_(g)
         else:
@@ -133,7 +133,7 @@ def run_scatter(
     max_bytes: int,
     known_sizes: Mapping[int, str],
 ) -> dict[str, Any] | None:
-    """Call the answer to scatter gradients, and count what is retained. max_bytes: the bytes of a shard."""
+    """Call the answer to scatter gradients, and count the retained bytes. max_bytes: the bytes of a shard."""
     with tensors_held() as held:
         params = with_grads(weights, grads)
         shard = answer(list(params))
@@ -157,7 +157,7 @@ def run_scatter(
 class LayerTraining(NamedTuple):
     """The weights of a stack of layers. steps: this rank's inputs, and the gradients of the outputs.
 
-    max_bytes: the bytes that suffice after the layers are built, in forward, and in backward.
+    max_bytes: the sufficient bytes after building the layers, in forward, and in backward.
     """
 
     weights: Sequence[torch.Tensor]
@@ -188,7 +188,7 @@ def run_layers(
         def make_memory_check(phase: str, number: int) -> Callable[..., None]:
             def count(*_: object) -> None:
                 if seen["forward"] or seen["backward"]:
-                    return  # the earliest excess explains most
+                    return  # the earliest excess explains the most
                 if excess := _describe_excess(
                     held, [], max_bytes[1 + (phase == "backward")], known_sizes, answer
                 ):
@@ -236,8 +236,8 @@ def _describe_excess(
     known_sizes: Mapping[int, str],
     answer: Any,
 ) -> str:
-    """Return what is retained beyond `max_bytes` bytes, not counting `others`, or ""."""
-    states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
+    """Return a text on the bytes retained beyond `max_bytes`, without `others`, or ""."""
+    states = torch.get_rng_state().numel()  # torch's checkpoint keeps one state per layer
     smallest_whole = min(known_sizes, default=None)
 
     def is_within_limit(sizes: list[int]) -> bool:
@@ -267,7 +267,7 @@ def _describe_excess(
 
 
 def _bytes_outside_tensors(answer: Any) -> int:
-    """Count the bytes of numbers that objects made in this block keep outside of tensors."""
+    """Count the bytes of numbers kept outside of tensors by objects made in this block."""
     found: dict[int, int] = {}
     names = vars(sys.modules["__main__"])
     for one in (*gc.get_objects(), names, getattr(answer, "__dict__", None)):

@@ -1,4 +1,4 @@
-"""Run answers of 12.4 inside the ranks: build a model, and read it after fully_shard."""
+"""Run answers of 12.4 inside the ranks: build a model, and read its state after fully_shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run answers of 12.5 inside the ranks: shards as `fully_shard` leaves them, and a count of Newton-Schulz."""
+"""Run answers of 12.5 inside the ranks, on shards as in `fully_shard`, and record Newton-Schulz calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def newton_schulz(matrix: torch.Tensor) -> torch.Tensor:
 def run_muon(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: MuonInputs
 ) -> dict[str, Any]:
-    """Take steps with the answer, each with new gradients; return the shards, and what was orthogonalized."""
+    """Take steps with the answer, each with new gradients; return shards and orthogonalized shapes."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
 
@@ -50,7 +50,7 @@ def run_muon(
 
     def orthogonalize(matrix: torch.Tensor) -> torch.Tensor:
         shapes.append(list(matrix.shape))
-        with span("orthogonalize"):  # the check compares its start with those of the gathers
+        with span("orthogonalize"):  # the check compares its start with the gathers' starts
             return newton_schulz(matrix)
 
     for step, each in enumerate(grads, 1):

@@ -1,4 +1,4 @@
-"""Run answers of 15.6 inside the ranks: a transformer block that torch cuts over a mesh."""
+"""Run answers of 15.6 inside the ranks: a transformer block cut by torch over a mesh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.exercises.shared.in_ranks.probe import copy_of
 
 
 class Attention(nn.Module):
-    """Attention with q, k, v and o as Linear layers, as most model files have them."""
+    """Attention with q, k, v and o as Linear layers, as in most model files."""
 
     def __init__(self, features: int, heads: int, biases: Mapping[str, bool]) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer block: `norm`, `attention` and `mlp`, each half added to its input."""
+    """A transformer block of `norm`, `attention` and `mlp`, with each half added to its input."""
 
     LAYERS = tuple(f"attention.{n}" for n in "qkvo") + ("mlp.gate", "mlp.up", "mlp.down")
 
@@ -76,7 +76,7 @@ class Block(nn.Module):
 
 @functools.cache
 def _mesh(sizes: tuple[int, ...]) -> Any:
-    """Return the mesh of these sizes, one for all cases of a world."""
+    """Return the mesh of these sizes, the same for all cases of a world."""
     from torch.distributed.device_mesh import init_device_mesh
 
     return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])
@@ -96,7 +96,7 @@ class BlockInputs(NamedTuple):
 def run_parallel_block(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: BlockInputs
 ) -> dict[str, Any] | None:
-    """Call the answer to cut a block over a mesh; return what each rank holds and computes."""
+    """Call the answer to cut a block over a mesh; return this rank's parameters and results."""
     sizes, dimension, state, heads, x, grad = inputs
     block = Block.of(state, heads)
     model = answer(block, _mesh(sizes)[dimension])

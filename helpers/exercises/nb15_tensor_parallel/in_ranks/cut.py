@@ -1,7 +1,7 @@
-"""Run answers of notebook 15, except 15.6, inside the ranks: layers and blocks that are cut over ranks.
+"""Run answers of notebook 15, except 15.6, inside the ranks: layers and blocks cut over ranks.
 
-Each function returns plain values by name: the output, gradients, and parameters. A text describes a
-problem that no value shows; "" means none.
+Each function returns plain values by name: the output, gradients, and parameters. A text describes a problem
+not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from helpers.ranks.rank_context import span
 MULTIPLY_SPAN = "multiply"
 """The name of a product's span."""
 _SLACK_BYTES = 64
-"""Bytes that a layer may retain in addition to its parts: a number or two."""
+"""Bytes that a layer may retain in addition to its parts, for one or two numbers."""
 
 SECOND_LAYERS = ("", "built first", "built last")
-"""When a second layer is built, which is in use at the same time; "" if there is none."""
+"""When a second layer, in use at the same time, is built; "" means never."""
 
 
 def run_layer(
@@ -45,8 +45,8 @@ def run_layer(
 ) -> dict[str, Any] | None:
     """Call the answer to cut a dense layer, and run this rank's part forward and backward.
 
-    second: when a second layer is built, one of `SECOND_LAYERS`. It runs forward before the first layer does,
-    and backward after it.
+    second: when a second layer is built, one of `SECOND_LAYERS`. It runs forward before the first layer, and
+    backward after it.
     """
     other_x = x.clone().requires_grad_(x_requires_grad)
     x = x.clone().requires_grad_(x_requires_grad)
@@ -100,7 +100,7 @@ def _build_dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
 
 
 def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
-    """Return what is retained of the dense layer in addition to a copy of this rank's parts, or ""."""
+    """Return a text on retained parts of the dense layer beyond a copy of this rank's parts, or ""."""
     own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
     for name, parameter in own.items():
         if parameter.untyped_storage().data_ptr() in storages:
@@ -114,7 +114,7 @@ def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
 
 
 def _copy_parameter(layer: nn.Module, name: str) -> Any:
-    """Return a copy of a parameter, None for None, or a description of what is in its place."""
+    """Return a copy of a parameter, None for None, or a description of any other object."""
     named = dict(layer.named_parameters())
     if name in named:
         return copy_of(named[name])
@@ -190,7 +190,7 @@ def run_sequence(
     tensors: Mapping[str, torch.Tensor],
     mask: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Call the answer with this rank's tokens; count what autograd saves of all tokens for backward."""
+    """Call the answer with this rank's tokens; count tensors of all tokens saved by autograd for backward."""
     kept: dict[int, int] = {}
 
     def record_saved(tensor: torch.Tensor) -> torch.Tensor:
@@ -207,7 +207,7 @@ def run_sequence(
     found = run_block(call_with_hooks, rank, world_size, grad, tensors, mask)
     if found is None:
         return None
-    # `case` makes sure that nothing else has this many bytes
+    # `case` makes sure that no other tensor has this number of bytes
     whole = list(kept.values()).count(world_size * grad.nbytes)
     many = f"for backward autograd keeps {whole} tensors of all ranks' tokens"
     return found | {"held": many if whole > 1 else ""}

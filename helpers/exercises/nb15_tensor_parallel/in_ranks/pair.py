@@ -1,4 +1,4 @@
-"""The two autograd functions that notebook 15 builds on, for learners who have not written them yet."""
+"""The two autograd functions used throughout notebook 15, for learners who have not written them yet."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def define_missing_pair() -> None:
 
 
 def find_wrong_function(rank: int, world_size: int) -> str:
-    """Return the name of the first of the learner's two functions that is wrong, or "".
+    """Return the name of the learner's first wrong function of the two, or "".
 
     Every rank must call this, because the functions communicate.
     """
@@ -77,7 +77,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _is_a_stub(own: Any) -> bool:
-    """Return whether one of a function's methods can only raise, as in the notebook's stub."""
+    """Return whether one of a function's methods only raises an error, as in the notebook's stub."""
     written = [vars(own)[name].__func__.__code__ for name in METHODS if name in vars(own)]
     return any("NotImplementedError" in code.co_names and not _has_return(code) for code in written)
 

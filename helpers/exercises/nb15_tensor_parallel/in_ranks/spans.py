@@ -1,7 +1,7 @@
-"""Run a learner's code forward and backward, and note problems that no value shows.
+"""Run a learner's code forward and backward, and note problems not visible in values.
 
-The spans "forward" and "backward" show rules which call belongs to which. A text describes what was seen; ""
-is right.
+With the spans "forward" and "backward", rules can assign calls to phases. A text describes a problem; "" is
+right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.ranks.rank_context import span
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
 
 RunningFunctions = list[tuple[str, tuple[Any, ...]]]
-"""The functions of autograd that are running, the innermost last, each as its name and its arguments."""
+"""The running functions of autograd, innermost last, each with its name and arguments."""
 
 
 def forward_and_backward(
@@ -28,9 +28,9 @@ def forward_and_backward(
 ) -> dict[str, Any] | None:
     """Run forward and backward in their spans. Return None if forward returned nothing.
 
-    Otherwise return the output; whether autograd warned; whether an all_reduce wrote into a tensor that
-    autograd keeps; and whether more than `calls_without_gradient` all_reduces of forward were outside of
-    an autograd function.
+    Otherwise return the output; whether autograd warned; whether an all_reduce wrote into a tensor kept by
+    autograd; and whether more than `calls_without_gradient` all_reduces of forward were outside any autograd
+    function.
     """
     with (
         _watch_functions() as running,
@@ -79,7 +79,7 @@ def _watch_sums(running: RunningFunctions, max_outside: int) -> Iterator[dict[st
 
 @contextmanager
 def _watch_functions() -> Iterator[RunningFunctions]:
-    """Note which functions of autograd run. No frame of torch shows it: from 2.14 on `apply` is in C++."""
+    """Note the running autograd functions, missing from torch's frames: from 2.14 on `apply` is in C++."""
     top: Any = torch.autograd.Function
     running: RunningFunctions = []
     plain: list[tuple[type, str, Any]] = []
@@ -101,7 +101,9 @@ def _watch_functions() -> Iterator[RunningFunctions]:
 
     for each in top.__subclasses__():
         watch(each)
-    top.__init_subclass__ = classmethod(init_subclass)  # an answer may define its own when it runs
+    top.__init_subclass__ = classmethod(
+        init_subclass
+    )  # an answer may define functions when it runs
     try:
         yield running
     finally:

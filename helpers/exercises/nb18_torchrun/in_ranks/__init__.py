@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 18."""
+"""Modules imported by ranks for notebook 18."""

@@ -31,14 +31,14 @@ from helpers.jobs.ports import held_port
 from helpers.jobs.torchrun import agent_environment
 
 AGENTS_S = 40.0
-"""Time limit for real agents. They usually need 2 to 5 s, but thirty learners may share the machine."""
+"""Time limit for real agents. They usually need 2 to 5 s, but thirty learners might share the machine."""
 PATIENCE_S = 5.0
 
 
 def run_two_nodes(
     answer: Source, rank: int, world_size: int, script: str, nproc: int, address: str, port: int
 ) -> dict[str, Any]:
-    """Get the two commands and parse them as torchrun does. If `port` is 0, run them with real agents."""
+    """Get the two commands and parse them like torchrun. If `port` is 0, run them with real agents."""
     if not port:
         return _run_real_agents(answer, nproc)
     commands = answer.build()(script, nproc, address, port)
@@ -62,7 +62,7 @@ def _run_real_agents(answer: Source, nproc: int) -> dict[str, Any]:
 
 
 def _parse_command(words: Any) -> dict[str, Any]:
-    """Parse one command with torchrun's own parser; `problem` says why it cannot be parsed."""
+    """Parse one command with torchrun's parser; `problem` says why it cannot be parsed."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         return {"problem": "not a list of strings"}
     if not words or words[0] != "torchrun":
@@ -107,7 +107,7 @@ def run_failing_main(
     """Call the answer in workers with a main function that raises on the ranks in `failing_ranks`."""
     script = compose(answer, run_main, (list(failing_ranks), kind, text))
     if use_torchrun:
-        # the agent itself reads the error file, so its report is what counts
+        # the agent reads the error file, so only its report counts
         run = run_under_torchrun(script, worker_count, timeout_s=AGENTS_S)
         found = report_of(run, script, worker_count)
         told = {worker.rank: worker.error for worker in run.workers}
@@ -121,7 +121,7 @@ def run_failing_main(
             and r in failing_ranks
             and (error["kind"], error["message"]) == (kind, planted)
         ):
-            found["errors"][r] = None  # the check itself raised this error
+            found["errors"][r] = None  # the check raised this error
     values = [
         {
             "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
@@ -142,7 +142,7 @@ def run_main(
 ) -> None:
     """Pass the answer a main function that raises on the ranks in `failing_ranks`."""
     rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
-    # Relative paths of other files that the answer writes lead to this folder
+    # Relative paths of other files written by the answer lead to this folder
     own = folder / str(rank)
     own.mkdir(exist_ok=True)
     os.chdir(own)
@@ -162,9 +162,9 @@ def run_main(
 
 
 def _check_exception_left(folder: Path, rank: int) -> str:
-    """Return "", or say that main's exception never left the answer.
+    """Return "", or a text saying that main's exception never left the answer.
 
-    After `os._exit` only a file shows this.
+    After `os._exit`, only a file can show this.
     """
     return "" if (folder / f"raised-{rank}").exists() else "it never left your function"
 
@@ -194,7 +194,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _as_sendable(value: Any) -> Any:
-    """Return a value as types that can be sent."""
+    """Return a value as sendable types."""
     if isinstance(value, (list, tuple)):
         return [_as_sendable(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]

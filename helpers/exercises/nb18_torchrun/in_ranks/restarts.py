@@ -1,4 +1,4 @@
-"""18.3: a training that is killed, or asked to leave by SIGTERM."""
+"""18.3: a training that is killed, or asked by SIGTERM to leave."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.jobs.torchrun import JobOptions, start_job
 
 if "TORCHELASTIC_RUN_ID" in os.environ:
-    # An optimizer imports it, and it replaces a function of torch. In a worker of a real agent that must come
-    # before functions are watched.
+    # An optimizer imports this module, which replaces a function of torch. In a worker of a real agent this
+    # must happen before functions are watched.
     import torch._dynamo
 
 AGENTS_S = 40.0
@@ -52,11 +52,11 @@ def run_attempts_of_answer(
 ) -> dict[str, Any]:
     """Run a training in attempts.
 
-    `train_args` is what `train_in_worker` gets; with numbers, run it under a real agent.
+    train_args: the arguments of `train_in_worker`. With numbers among them, run it under a real agent.
     """
     script = compose(answer, train_in_worker, train_args)
     if train_args[-1]:
-        # with the agent's own store, workers of a second attempt would meet addresses of the first
+        # in the agent's store, workers of a second attempt would find addresses of the first
         env = {"PYTHONPATH": ROOT, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         asked = JobOptions(script, sizes[0], env=env, max_restarts=1, timeout=AGENTS_S)
         with start_job(asked) as job:
@@ -78,9 +78,9 @@ def train_in_worker(
 ) -> dict[str, Any]:
     """Call the answer in a worker of one attempt.
 
-    term: (attempt, n, ranks): in that attempt, SIGTERM reaches these ranks in their n-th step. The attempt
-    after it is a new job. numbers: those of the steps, if no monitor can be asked for them; then the last
-    rank kills itself in the n-th step.
+    term: (attempt, n, ranks): in that attempt, SIGTERM reaches these ranks in their n-th step. The next
+    attempt is a new job. numbers: the steps' numbers, if there is no monitor to ask; then the last rank kills
+    itself in the n-th step.
     """
     number, done, calls = attempt_number(), 0, 0
     with join_attempt(lambda: done) as disk:
@@ -117,7 +117,7 @@ def train_in_worker(
             os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
             (folder_of_script() / f"left-{number}-{rank}").write_text(how, encoding="utf-8")
     if number == term[0] and done < steps:
-        # ranks that still wait for this one have failed by now, because it has left the group
+        # ranks that were waiting for this rank have failed by now, because it has left the group
         wait_until(lambda: len(list(folder_of_script().glob(f"left-{number}-*"))) == size)
         sys.exit(PREEMPTED_EXITCODE)
     return {"calls": calls, "state": flatten_state(model, optimizer)}
@@ -131,7 +131,7 @@ def train_one_step(
     step: int,
     grad_shift: float,
 ) -> None:
-    """Make one step with the mean of all ranks' gradients."""
+    """Take one step with the mean of all ranks' gradients."""
     run_backward(model, rank, step)
     for p in model.parameters():
         dist.all_reduce(grad_of(p))
@@ -142,7 +142,7 @@ def train_one_step(
 def flatten_state(
     model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> dict[str, torch.Tensor]:
-    """Return all parameters as one vector, and all momentum as another."""
+    """Return all parameters as one vector, and all momenta as another."""
     none = torch.zeros(0)
     momentum = [optimizer.state[p].get("momentum_buffer", none) for p in model.parameters()]
     whole = {"the model's state": [*model.parameters()], "the optimizer's state": momentum}

@@ -1,4 +1,4 @@
-"""Run an answer that times pairs of ranks, of which some are slow, with simulated times."""
+"""Run an answer that times pairs of ranks, some of them slow, with simulated times."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import torch.distributed as dist
 from helpers.checks.stopwatch import Script, Stopwatch
 
 NOISE = 0.02
-"""The largest error added to a timing, as a part of its true length."""
+"""The largest error added to a timing, relative to its true length."""
 BETWEEN_OUTLIERS = (5, 7)
-"""After how many timings the next one is far too long: one or two of ten are."""
+"""Number of timings between two that are far too long: one or two of ten are."""
 TRIP_TAG = 185
-"""Distinguishes round trips from an answer's messages in the record."""
+"""Tag that distinguishes round trips from an answer's messages in the record."""
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns")
 
 Plan = tuple[float, int, float, float, int]
-"""The true seconds of a pair, a seed, how many times too long the first and other timings are, and which
-timing is the first of the others."""
+"""The true seconds of a pair, a seed, the factors by which the first and other timings are too long, and the
+index of the first other timing that is too long."""
 
 
 def run_with_round_trips(
@@ -31,8 +31,8 @@ def run_with_round_trips(
 ) -> dict[str, Any]:
     """Call answer(rank, world_size, round_trip); return its result and whether it read a clock.
 
-    Each round trip really sends a message and receives the reply. Only the seconds are simulated, because
-    a busy machine would make healthy pairs look slow. Both ranks of a pair get the same seconds.
+    Each round trip actually sends a message and receives the reply. Only the seconds are simulated, because a
+    busy machine would make healthy pairs look slow. Both ranks of a pair get the same seconds.
     """
     watches = {peer: make_watch(*plan) for peer, plan in plans.items()}
 
@@ -72,7 +72,7 @@ def make_watch(
 
 @contextmanager
 def record_clocks() -> Iterator[list[str]]:
-    """Record the names of the clocks that the answer's own lines read."""
+    """Record the names of the clocks read in the answer's lines."""
     names: list[str] = []
     clocks = {name: getattr(time, name) for name in CLOCKS}
 

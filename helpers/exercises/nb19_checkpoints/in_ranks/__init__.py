@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 19, one for each exercise."""
+"""Modules imported by ranks for notebook 19, one for each exercise."""

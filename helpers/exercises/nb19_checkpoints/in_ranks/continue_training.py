@@ -22,7 +22,7 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 
 class Job:
-    """A model, its optimizer and scheduler, and one generator, which are the same on all ranks."""
+    """A model, its optimizer and scheduler, and a generator, which are equal on all ranks."""
 
     def __init__(self, seed: int, samples: int) -> None:
         made = torch.Generator().manual_seed(seed)
@@ -44,7 +44,7 @@ class Job:
     def train_one_step(
         self, rows: torch.Tensor, targets: torch.Tensor, all_reduce: Callable[[torch.Tensor], Any]
     ) -> float:
-        """Train one step on these rows and those of the other ranks; `all_reduce` sums over the ranks."""
+        """Train one step on these and the other ranks' rows; `all_reduce` sums over the ranks."""
         noise = torch.randn(self.x.shape, generator=self.generator, dtype=torch.float64)
         seen = self.x[rows] + 0.2 * noise[rows]
         loss = (self.model(seen) - targets[:, None]).square().sum()

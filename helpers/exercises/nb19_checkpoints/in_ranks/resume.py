@@ -20,7 +20,7 @@ from helpers.exercises.shared.in_ranks.attempts import (
 
 
 class Training:
-    """A small model with dropout and momentum, trained on the rows that a rank has in a step."""
+    """A small model with dropout and momentum, trained on a rank's rows of each step."""
 
     def __init__(self, seed: int, world_size: int) -> None:
         self.seed, self.world_size = seed, world_size

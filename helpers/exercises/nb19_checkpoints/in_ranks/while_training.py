@@ -30,7 +30,7 @@ from helpers.exercises.shared.in_ranks.attempts import (
 )
 
 MAX_HOLD_S = 0.5
-"""How long a write waits to see what the training does meanwhile. With a right answer, it ends at once."""
+"""Maximum delay of a write for observing the training. With a right answer, the delay ends at once."""
 DISK_FULL_MESSAGE = "no space left on this disk"
 
 
@@ -49,7 +49,7 @@ def run_training(
 
 
 def train_one_step(local: torch.Tensor, step: int, number: float) -> None:
-    """Change a part of the weight. The result depends on the number of steps done, and on their order."""
+    """Change a part of the weight, so that the result depends on the number of steps and their order."""
     local.mul_(0.75).add_(step + 1 + number)
 
 
@@ -61,10 +61,10 @@ def train_in_worker(
     fails: list[int],
     cleans: bool,
 ) -> dict[str, Any]:
-    """Call the answer in a worker, and record what its writes and its training do at the same time.
+    """Call the answer in a worker, and record the simultaneous actions of its writes and its training.
 
-    fails: (save, rank) of the write that fails; save 0 means none. cleans: remove the oldest checkpoint
-    between two attempts.
+    fails: (save, rank) of the failing write; save 0 means none. cleans: remove the oldest checkpoint between
+    two attempts.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
@@ -111,10 +111,10 @@ def train_in_worker(
 
 
 def find_whole_checkpoints(folder: Path, cleans: bool) -> list[str]:
-    """Return the names of the whole checkpoints that an attempt finds, the oldest first.
+    """Return the names of the whole checkpoints found by an attempt, oldest first.
 
     Modification times are set as if the folder had been copied between two attempts: the second newest
-    checkpoint has the latest. cleans: remove the oldest, if it is not the only one. If a name has no
+    checkpoint has the latest time. cleans: remove the oldest, unless it is the only one. If a name has no
     number, nothing is changed, because the order is unknown.
     """
     made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_sort_key)
@@ -125,7 +125,7 @@ def find_whole_checkpoints(folder: Path, cleans: bool) -> list[str]:
         late = [*whole[:-2], *whole[:-3:-1]]
         for age, path in enumerate(late):
             for one in (path / ".metadata", path):
-                with suppress(PermissionError):  # with Landlock, no process may set a file's times
+                with suppress(PermissionError):  # under Landlock, no process may set a file's times
                     os.utime(one, (1e9 + age, 1e9 + age))
     return [path.name for path in whole]
 
@@ -148,14 +148,14 @@ def _is_whole(folder: Path) -> bool:
 
 @dataclass
 class WriteRecorder:
-    """Records what the main thread does during a write of a checkpoint.
+    """Records the main thread's actions during a write of a checkpoint.
 
-    The write is delayed until this is known.
+    The write is delayed until these actions are known.
 
-    observations: "main thread" if it writes itself; "waits" if it waits before it has begun another
-    step; "two" if it begins a second write; "group" if the write uses a different group; "at the end"
-    if the answer has returned; "own thread" if a thread other than async_save's writes. failing_write:
-    the number of the write that fails, from 1 on.
+    observations: "main thread" if the main thread writes; "waits" if it waits before it has begun another
+    step; "two" if it begins a second write; "group" if the write uses a different group; "at the end" if the
+    answer has returned; "own thread" if a thread other than async_save's writes. failing_write: the number of
+    the failing write, from 1 on.
     """
 
     steps: int
@@ -170,11 +170,11 @@ class WriteRecorder:
     _returned: bool = False
 
     def steps_done(self, every: int) -> Callable[[], int]:
-        """Return a function that counts the steps up to the last save that this attempt began."""
+        """Return a function that counts the steps up to the last save begun in this attempt."""
         return lambda: self.calls[0] + self.writes_begun * every if self.calls else 0
 
     def watch(self) -> None:
-        """Watch every write of DCP, whichever code starts it."""
+        """Watch every write of DCP, whatever code starts it."""
         from torch.distributed.checkpoint import _async_thread_executor as executor
         from torch.distributed.checkpoint import utils
         from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -189,7 +189,7 @@ class WriteRecorder:
         thread.start = self._wrap_thread_start(thread.start)
 
     def end(self) -> None:
-        """Record that the answer has returned, and wait for the writes that it left."""
+        """Record that the answer has returned, and wait for its remaining writes."""
         self._returned = True
         for future in self._futures:
             if not future.done():
@@ -222,7 +222,7 @@ class WriteRecorder:
             if _is_main_thread() or dist.get_world_size() == 1:
                 return real(wrapper, group, *args, **kwargs)
             if group is not self.group:
-                # and use it, so that the calls of two threads cannot mix
+                # use this group, so that the calls of two threads cannot mix
                 self.observations.add("group")
             return real(wrapper, self.group, *args, **kwargs)
 

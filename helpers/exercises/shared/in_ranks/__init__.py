@@ -1,1 +1,1 @@
-"""Modules that ranks import with the answers of several notebooks: right values must not be here."""
+"""Modules imported by ranks with the answers of several notebooks. They must not contain right values."""

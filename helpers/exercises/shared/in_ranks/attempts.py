@@ -1,9 +1,9 @@
-"""Run a job in attempts: start its workers, kill one at a planned point, restart the job, report.
+"""Run a job in attempts: start its workers, kill a worker at a planned point, restart the job, report.
 
     worker: a step begins, a file changes --ask--> Monitor, in the process that forked the workers
 
-The monitor passes each step a number that no worker can know before, it counts events, and it decides when
-a worker is killed. So the judge does not have to trust the answer's own reports.
+The monitor passes each step a number that no worker can know in advance, counts events, and decides when a
+worker is killed. So the judge does not need to trust the answer's reports.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
     """When to kill a worker of an attempt: the last rank after `step`, or a rank at an event of its files.
 
     step: -1 for none. event: the number of the event of `rank`, from 1 on; 0 for none. save: count only
-    events of this save and of later ones.
+    events of this and later saves.
     """
 
     step: int = -1
@@ -73,9 +73,9 @@ class _Attempt:
     changed: dict[str, Any] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it in the judge's form. first: the step at which it resumed, if steps have numbers.
+        """Return the attempt in the judge's form. first: the step at which it resumed, if steps have numbers.
 
-        steps: the steps of rank 0, in the order in which it ran them.
+        steps: the steps of rank 0, in the order of running them.
         """
         by_rows = any(rows for steps in self.rows.values() for rows in steps)
         firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
@@ -86,7 +86,7 @@ class _Attempt:
 
 
 class RandomNumbers:
-    """Numbers that are drawn when they are first asked for, so that no worker can know them before.
+    """Numbers drawn at their first request, so that no worker can know them in advance.
 
     They are stored by the kernel, in an unlinked file, because workers are forked from this process and
     inherit its memory. (The sandbox refuses memfd_create.)
@@ -97,7 +97,7 @@ class RandomNumbers:
         os.unlink(name)
 
     def __getitem__(self, index: int) -> float:
-        index %= 1 << 16  # an answer may ask for row -1, or for one that does not exist
+        index %= 1 << 16  # an answer may ask for row -1, or for a row that does not exist
         (found,) = struct.unpack("d", os.pread(self._fd, 8, 8 * index).ljust(8, b"\0"))
         if not found:
             found = random.SystemRandom().uniform(-1, 1)
@@ -105,7 +105,7 @@ class RandomNumbers:
         return float(found)
 
     def all_drawn(self) -> list[float]:
-        """Return all numbers, 0 for one that no worker asked for."""
+        """Return all numbers, with 0 for numbers not requested by any worker."""
         size = os.fstat(self._fd).st_size
         return [number for (number,) in struct.iter_unpack("d", os.pread(self._fd, size, 0))]
 
@@ -119,10 +119,9 @@ class FolderMonitor(Monitor):
 
     It runs no code of the answer, and verifies the workers' reports where it can.
 
-    only_rank0_writes: terminate the job as soon as a rank other than 0 changes a file, because that
-    alone is wrong.
-    numbers: the number of each step, or of each row if a step trains rows; without them no rank can
-    train.
+    only_rank0_writes: terminate the job as soon as a rank other than 0 changes a file, because this is
+    already wrong.
+    numbers: the number of each step, or of each row if a step trains rows, without which no rank can train.
     """
 
     folder: Path
@@ -153,7 +152,7 @@ class FolderMonitor(Monitor):
         return answers[kind](rank, *said)
 
     def _answer_step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
-        """Return the numbers that a step needs: its own, or those of its rows."""
+        """Return the numbers needed by a step: the step's number, or the numbers of its rows."""
         now = self.attempts[-1]
         if not now.asked[rank] and rank == 0:
             now.read = int(read)
@@ -175,7 +174,7 @@ class FolderMonitor(Monitor):
         return Intervention.KILL if dies else None
 
     def _answer_event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
-        """Count an event of a rank's file, and kill the rank if this is the moment."""
+        """Count an event of a rank's file, and kill the rank if this is the planned event."""
         now, plan, where = self.attempts[-1], self._current_plan(), Path(path)
         inside = where.parent == self.folder or self.folder in where.parents
         if what not in EVENTS or not inside:
@@ -197,7 +196,7 @@ class FolderMonitor(Monitor):
         return Intervention.KILL
 
     def _is_confirmed(self, what: str, where: Path) -> bool:
-        """Return whether the disk and the kernel's events confirm what a rank reports."""
+        """Return whether the disk and the kernel's events confirm a rank's report."""
         if what == REMOVED:
             return not where.exists()
         seen = where.name in self.watch.peek_changes().names
@@ -219,7 +218,7 @@ def run_attempts(
 ) -> dict[str, Any]:
     """Run a job of these sizes, one attempt after the other; return its report.
 
-    Each rank's value contains what is known of the attempts, even if the rank returned none.
+    Each rank's value contains the known facts about the attempts, even if the rank returned no value.
     """
     folder = checkpoint_folder(script.parent)
     with watch_folder(folder) as watch:
@@ -250,7 +249,7 @@ def run_replicas(
 ) -> dict[str, Any]:
     """Run a job in which replicas continue after another's death. The monitor may kill `killed_replica`.
 
-    Whether it was killed is reported by the process that starts the replicas, not by files of the replica.
+    Its death is reported by the process that starts the replicas, not by files of the replica.
     """
     found = run_with_forked_workers(
         script, replicas, timeout_s=timeout_s, keep_others_running=True, monitor=monitor
@@ -266,11 +265,11 @@ def run_replicas(
 
 @contextmanager
 def join_attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iterator[DiskReporter]:
-    """Join this attempt's group, and report what happens to the files in its `folder` meanwhile.
+    """Join this attempt's group, and report changes to the files in its `folder` within the block.
 
-    done, save: return the number of steps done so far, and of saves begun.
+    done, save: functions that return the number of finished steps, and of begun saves.
     """
-    # through a file, ranks meet at once; a store over TCP may take 0.3 s
+    # a rendezvous through a file is immediate, but a store over TCP might take 0.3 s
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     join(folder_of_script() / f"rendezvous {attempt_number()}", rank, size)
     disk = DiskReporter(checkpoint_folder(folder_of_script()), done, save)
@@ -289,14 +288,14 @@ def folder_of_script() -> Path:
 
 
 def checkpoint_folder(script_folder: Path) -> Path:
-    """Return the folder for checkpoints, which all attempts share."""
+    """Return the folder for checkpoints, which is shared by all attempts."""
     folder = script_folder.resolve() / "checkpoints"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def ask_for_step(step: int, read: int, rows: Sequence[int] | None = None) -> list[float]:
-    """Ask for the number that a step needs, or for those of its rows. read: how many files were read."""
+    """Ask for the number of a step, or for the numbers of its rows. read: the number of read files."""
     numbers: list[float] = ask("step", step, read, rows)
     return numbers
 
@@ -308,7 +307,7 @@ def join(file: Path, rank: int, size: int) -> None:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds, or after several seconds if it does not."""
+    """Wait until a condition holds, or for several seconds if it never holds."""
     give_up = time.monotonic() + WAIT_S
     while not condition() and time.monotonic() < give_up:
         time.sleep(0.002)

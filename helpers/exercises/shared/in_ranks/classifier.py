@@ -29,7 +29,7 @@ def flat(model: nn.Module) -> torch.Tensor:
 
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the gradient that backward has left. Raises RuntimeError if there is none."""
+    """Return the gradient left by backward. Raises RuntimeError if there is no gradient."""
     if tensor.grad is None:
         raise RuntimeError("backward has left no gradient here")
     return tensor.grad
@@ -41,6 +41,6 @@ def grads_of(model: nn.Module) -> dict[str, Any]:
 
 
 def copy_laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor; with four dimensions as channels_last, as models for images have it."""
+    """Copy a tensor; with four dimensions as channels_last, as in models for images."""
     order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
     return tensor.clone(memory_format=order)

@@ -1,4 +1,4 @@
-"""Report to the job's monitor what a process does to the files of a folder, event by event."""
+"""Report a process's changes to the files of a folder to the job's monitor, event by event."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _WATCHED = (builtins, io, mmap, os, shutil, torch)
 class DiskReporter:
     """Reports each event, such as a half-written file, to the monitor, which may kill this process.
 
-    count_steps: returns the steps done so far; count_saves: the saves begun so far. read_files: the
-    files that were opened for reading. Files outside the folder are treated as on a different disk, as
-    in a cluster.
+    count_steps: function that returns the finished steps; count_saves: the same for begun saves. read_files:
+    the files opened for reading. Files outside the folder are treated as if on a different disk, as in a
+    cluster.
 
-    The reports allow kills at the moments that matter. They prove nothing, because an answer can bypass
-    this class. So the monitor compares them with what the kernel saw in the folder.
+    The reports allow kills at critical moments. They prove nothing, because an answer can bypass this class.
+    So the monitor compares them with the kernel's events in the folder.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class DiskReporter:
         """Watch every function that writes, syncs, renames or removes files, until `stop`."""
         self._real = [(owner, vars(owner).copy()) for owner in _WATCHED]
         torch.save = self._wrap_save(torch.save, io.open)
-        # os.fdopen and tempfile call this function, too
+        # os.fdopen and tempfile also call this function
         builtins.open = io.open = self._wrap_open(io.open)
         os.fsync = self._wrap_sync(os.fsync)
         self._watch_descriptors()
@@ -58,14 +58,14 @@ class DiskReporter:
         shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF_WRITTEN)
 
     def stop(self) -> None:
-        """Restore the functions that `start` replaced, except those that the answer has replaced since."""
+        """Restore the functions replaced by `start`, except functions that the answer has replaced since."""
         for owner, real in self._real:
             for name, value in vars(owner).copy().items():
                 if value is not real.get(name, value):
                     setattr(owner, name, real[name])
 
     def _watch_descriptors(self) -> None:
-        """Watch files that are written without a file object: by their descriptor, or mapped into memory."""
+        """Watch files written without a file object: by descriptor, or mapped into memory."""
         real_open, real_map = os.open, mmap.mmap
 
         def open_descriptor(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
@@ -104,8 +104,7 @@ class DiskReporter:
     def _report_event(self, what: str, path: Any) -> None:
         """Report an event. The monitor may kill this process because of it, which leaves half of the file."""
         where = Path(path)
-        # if an event concerns the name of a link, it is about the link itself, not the file that it
-        # leads to
+        # if an event concerns the name of a link, it is about the link, not about the file that it leads to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
         where = where.parent.resolve() / where.name if named else where.resolve()
         ask("event", what, str(where), self.count_steps(), self.count_saves())
@@ -157,7 +156,7 @@ class DiskReporter:
                 flushing()
             close()
 
-        # A `with` block calls close, too
+        # A `with` block also calls close
         file.write, file.flush, file.close = writing, flushing, closing
 
     def _wrap_sync(self, real: Callable[..., None]) -> Callable[..., None]:

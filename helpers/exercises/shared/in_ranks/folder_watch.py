@@ -1,8 +1,8 @@
 """Watch the files of a folder through the kernel: see inotify(7).
 
-A process that runs an answer cannot be trusted to report the files it writes: `os.open`, a C library or a
+A process that runs an answer cannot be trusted to report its written files: `os.open`, a C library or a
 child process bypasses any Python function that a check replaces. The kernel sees all writes. Monitors use
-this in the process that starts the workers and never runs an answer itself.
+this in the process that starts the workers and never runs an answer.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _ALL_EVENTS = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _EVENT_HEADER = struct.Struct("iIII")
 _READ_BYTES, _MAX_READS = 1 << 16, 64
-# Limits that no right answer reaches: a hostile one must not keep this process busy.
+# Limits that no right answer reaches, because a hostile answer must not keep this process busy.
 _MAX_FOLDERS = 1000
 
 
 @dataclass
 class Changes:
-    """The changes to the files of a folder and of its subfolders.
+    """The changes to the files of a folder and its subfolders.
 
-    names: of the files that were made, changed, or renamed. closed: how often a file that was open for
-    writing was closed. overflowed: too much happened to be followed.
+    names: the names of created, changed, or renamed files. closed: the number of times that a file open for
+    writing was closed. overflowed: whether there were too many events to follow.
     """
 
     names: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Changes:
     overflowed: bool = False
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the changes as plain data."""
         return {**asdict(self), "names": sorted(self.names)}
 
 
@@ -70,7 +70,7 @@ class FolderWatch:
             except BlockingIOError:
                 break
             self._read(data)
-        else:  # a process that the answer left behind writes as fast as this reads
+        else:  # a process left behind by the answer writes as fast as this one reads
             self._changes.overflowed = True
         return self._changes
 
@@ -86,8 +86,8 @@ class FolderWatch:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _ALL_EVENTS)
         if watch < 0:
             # All processes of a user share a limited number of watches, so another program may have taken
-            # them all. In that case raise an error, because an empty result would mean that nothing had
-            # happened.
+            # them all. In that case raise an error, because an empty result would mean that there were no
+            # changes.
             if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
                 raise OSError(code, "no more folders can be watched (inotify)")
             return  # the folder is already gone
@@ -95,7 +95,7 @@ class FolderWatch:
         if len(self._folders) > _MAX_FOLDERS:
             self._changes.overflowed = True
             return
-        # No event reports what was made in a new folder before it was watched.
+        # No event reports files made in a new folder before it was watched.
         with suppress(OSError):  # the answer may remove it at any moment
             for path in folder.iterdir():
                 if path.is_dir() and not path.is_symlink():
@@ -111,7 +111,7 @@ class FolderWatch:
             name = data[start : start + length].rstrip(b"\0").decode("utf-8", "replace")
             start += length
             lost = what & _IGNORED and self._folders.get(watch) is self._root
-            # otherwise a folder that is removed and made again is not watched
+            # otherwise a removed and recreated folder would not be watched
             if what & _OVERFLOW or lost:
                 self._changes.overflowed = True
             elif watch in self._folders:
@@ -131,7 +131,7 @@ class FolderWatch:
 
 @contextmanager
 def watch_folder(folder: Path) -> Iterator[FolderWatch]:
-    """Watch a folder, which is created if it does not exist."""
+    """Watch a folder, creating it if necessary."""
     folder.mkdir(exist_ok=True)
     watch = FolderWatch(folder)
     try:

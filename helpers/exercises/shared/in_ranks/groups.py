@@ -1,4 +1,4 @@
-"""Compare the calls of `new_group` across ranks, through a store of the check's own."""
+"""Compare the calls of `new_group` across ranks, through a separate store of the check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 from helpers.ranks.rank_context import launch_folder, span
 
 DEADLINE = timedelta(seconds=20)
-"""Timeout of every wait here: longer than any case may take."""
+"""Timeout of every wait in this module: longer than any case may take."""
 _NO_MORE_GROUPS = "nothing"
 _next_store = count()
 
@@ -27,8 +27,8 @@ class GroupsDiffer(RuntimeError):
 def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     """Record each call of `new_group`; raise GroupsDiffer if ranks ask for different groups.
 
-    torch itself does not compare: a group's name is a counter of each rank. If the counters differ,
-    ranks read each other's addresses, so some ranks hang and some get a wrong sum.
+    torch does not compare them: a group's name is a counter of each rank. If the counters differ, ranks read
+    the addresses of a different group, so some hang and others get a wrong sum.
     """
     real, made = distributed_c10d._new_group_with_tag, 0
     store = open_check_store(f"groups {next(_next_store)}", world_size)
@@ -65,8 +65,8 @@ def _compare_with_peers(store: Store, call: int, ranks: str, rank: int, world_si
 
 
 def open_check_store(name: str, world_size: int) -> Store:
-    # A FileStore deletes its file when the last of `world_size` clients closes it. A store that is
-    # opened and closed in turns must therefore expect more clients than will ever open it.
+    # A FileStore deletes its file when the last of `world_size` clients closes it. A store that clients open
+    # and close in turn must therefore expect more clients than will ever open it.
     store = FileStore(str(launch_folder() / f"program {name}"), 1000 * world_size)
     store.set_timeout(DEADLINE)
     return store

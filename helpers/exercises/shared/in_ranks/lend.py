@@ -8,7 +8,7 @@ from typing import Any
 
 
 def define_if_missing(right: Callable[..., Any]) -> None:
-    """Define a right function if the learner's own is missing or still a stub."""
+    """Define a right function if the learner's function is missing or still a stub."""
     names = vars(sys.modules["__main__"])
     own = names.setdefault(right.__name__, right)
 

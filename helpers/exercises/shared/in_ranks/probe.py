@@ -22,16 +22,16 @@ def run_forward_and_backward(
     unused: bool = False,
     may_have_no_graph: bool = False,
 ) -> dict[str, Any] | None:
-    """Call with copies of the leaves, run backward, and return the outputs and the leaves' gradients.
+    """Call `call` with copies of the leaves, run backward, and return the outputs and the leaves' gradients.
 
     Args:
-        call: Called as `call(*leaves)`. If it returns None, so does this function.
-        leaves: The inputs by name. Those of a floating dtype require a gradient.
-        grads: For each output from which backward begins, its gradient; None for a loss.
-        outputs: The names of all outputs, if there are more than `grads` names.
-        wanted: What the call must return, in words.
-        kept: The name of a leaf that must stay as it is; "result" says whether it did.
-        unused: The output does not depend on the leaves, so a gradient may be None or zeros.
+        call: Function called as `call(*leaves)`. If it returns None, so does this function.
+        leaves: The inputs by name. Inputs of a floating dtype require a gradient.
+        grads: The gradient of each output from which backward begins; None for a loss.
+        outputs: The names of all outputs, if `grads` does not name all.
+        wanted: A description of the required result of the call.
+        kept: The name of a leaf that must not change; "result" says whether it did.
+        unused: Whether the output does not depend on the leaves, so that a gradient may be None or zeros.
         may_have_no_graph: Leave an output without a graph out of backward; otherwise torch raises.
     """
     outputs = outputs or tuple(grads)
@@ -73,7 +73,7 @@ def copy_of(value: Any) -> torch.Tensor | None:
 
 
 def grad_of(leaf: Any, unused: bool = False) -> torch.Tensor | None:
-    """Copy a gradient. unused: the leaf was not used, so that zeros count as None."""
+    """Copy a gradient. unused: whether the leaf was not used, so that zeros count as None."""
     grad = copy_of(getattr(leaf, "grad", None))
     return torch.zeros_like(leaf).detach() if grad is None and unused else grad
 

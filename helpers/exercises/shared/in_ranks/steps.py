@@ -16,7 +16,7 @@ def record_steps(
 ) -> Callable[[], dict[str, Any]]:
     """Record the weights around each step of the optimizer; return a function that returns them by name.
 
-    call: the step as the answer writes it. right: the expected number of steps; later ones are only
+    call: the step as written in the answer. right: the expected number of steps; later steps are only
     counted.
     """
     seen: dict[str, Any] = {}
