@@ -298,7 +298,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
     return list(found.values())
 
 
-def _check_compiles(answer: Answer, where: CellNamer) -> Answer | Problem:
+def _check_compiles(answer: Answer, name_cell: CellNamer) -> Answer | Problem:
     """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
     # limited, because the source is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
@@ -313,7 +313,7 @@ def _check_compiles(answer: Answer, where: CellNamer) -> Answer | Problem:
     except (SyntaxError, ValueError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         place = answer.place(line or 0)
-        at = f"{where(place[0])}, line {place[1]}" if place else f"`{answer.name}`"
+        at = f"{name_cell(place[0])}, line {place[1]}" if place else f"`{answer.name}`"
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         return Problem("syntax_error", f"{at}: {reason}.", answer.name, answer.notes)
     return answer

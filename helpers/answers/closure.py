@@ -113,29 +113,29 @@ class _Search:
         self,
         name: str,
         point: Position,
-        reached: Need,
+        need: Need,
         edges: dict[Position, set[Position]],
     ) -> None:
         """Queue the statements that give `name` its value at `point`. Soft edges never fail."""
         is_soft = edges is self.optional_edges
         binders = self.listing.binders_at(name, point)
         if not binders and not is_soft:
-            self._require_known(name, reached)
+            self._require_known(name, need)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
             # leave out unavailable statements that might not be needed
             if self._external_reason(statement):
                 if not is_soft:
-                    raise Unresolved(self._external_value_message(statement, reached))
+                    raise Unresolved(self._external_value_message(statement, need))
                 continue
             if point != END_OF_CELLS and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
             in_force = statement in binders or statement.position < point
-            self._enqueue(statement, point if in_force else END_OF_CELLS, reached)
+            self._enqueue(statement, point if in_force else END_OF_CELLS, need)
 
-    def _enqueue(self, statement: Statement, point: Position, reached: Need) -> None:
+    def _enqueue(self, statement: Statement, point: Position, need: Need) -> None:
         if (statement.position, point) not in self.seen:
             self.seen.add((statement.position, point))
-            self.reached.setdefault(statement.position, reached)
+            self.reached.setdefault(statement.position, need)
             self.pending.append((statement, point))
 
     def _external_reason(self, statement: Statement) -> str:
@@ -146,15 +146,15 @@ class _Search:
 
     # --- unavailable values ----------------------------------------------------------------------
 
-    def _require_known(self, name: str, reached: Need) -> None:
-        user = reached.user
+    def _require_known(self, name: str, need: Need) -> None:
+        user = need.user
         if user is None:
             return
         for statement in self.listing.binders(name):
-            raise Unresolved(_skipped_message(name, reached, statement, self.where))
+            raise Unresolved(_skipped_message(name, need, statement, self.where))
         if _KERNEL_MEMORY_PATTERN.fullmatch(name):
             raise Unresolved(
-                f"{_describe_user(reached)} uses `{name}` ({self.where(user.cell)}), the "
+                f"{_describe_user(need)} uses `{name}` ({self.where(user.cell)}), the "
                 "kernel's record of a "
                 "different cell, which is not stored in the notebook. Give that value a name of its "
                 f"own. {_SKIP_ADVICE}"
@@ -162,30 +162,30 @@ class _Search:
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)
 
-    def _external_value_message(self, statement: Statement, reached: Need) -> str:
+    def _external_value_message(self, statement: Statement, need: Need) -> str:
         """Return a message with the variable used by the function, and the last call of the chain."""
         source = f"{self._cell_name(statement)} {self._external_reason(statement)}"
-        if reached.user is None:
+        if need.user is None:
             return (
-                f"`{reached.name}` depends on something outside the cells: {source}. A check does not "
+                f"`{need.name}` depends on something outside the cells: {source}. A check does not "
                 f"repeat that. {_SKIP_ADVICE}"
             )
-        chain = [reached.name]
-        while (before := self._reason_needed(reached)) is not None:
-            reached = before
-            chain.append(reached.name)
+        chain = [need.name]
+        while (before := self._reason_needed(need)) is not None:
+            need = before
+            chain.append(need.name)
         via = ", ".join(f"`{name}`" for name in dict.fromkeys(chain[-2::-1]))
         through = f" (through {via})" if via else ""
         return (
-            f"{_describe_user(reached)} uses `{chain[-1]}`, whose value comes{through} from "
+            f"{_describe_user(need)} uses `{chain[-1]}`, whose value comes{through} from "
             "outside the cells: "
             f"{source}. A check does not repeat that. {_SKIP_ADVICE}"
         )
 
-    def _reason_needed(self, reached: Need) -> Need | None:
+    def _reason_needed(self, need: Need) -> Need | None:
         """Return the reason for including the user of this name. None for a function or the answer."""
-        user = reached.user
-        if user is None or reached.later or user.is_definition:
+        user = need.user
+        if user is None or need.later or user.is_definition:
             return None
         before = self.reached[user.position]
         return before if before.user is not None else None
@@ -194,8 +194,8 @@ class _Search:
         return f"{self.where(statement.cell)} (line {statement.line})"
 
 
-def _describe_user(reached: Need) -> str:
-    names = sorted(reached.user.names.binds) if reached.user else [reached.name]
+def _describe_user(need: Need) -> str:
+    names = sorted(need.user.names.binds) if need.user else [need.name]
     return f"`{names[0]}`" if names else "The answer"
 
 
@@ -203,23 +203,23 @@ _SKIP_ADVICE = "Write the value into the function, or pass it as an argument."
 
 
 def _skipped_message(
-    name: str, reached: Need, statement: Statement, where: Callable[[int], str]
+    name: str, need: Need, statement: Statement, name_cell: Callable[[int], str]
 ) -> str:
     why = {
         "main": 'only under `if __name__ == "__main__":`, which a check does not run. Move that line out',
         "await": "with a top-level `await`, which a check does not run. Compute it without, or pass it",
     }[statement.skipped]
-    user = _describe_user(reached)
-    return f"{user} uses `{name}`, which {where(statement.cell)} sets {why}."
+    user = _describe_user(need)
+    return f"{user} uses `{name}`, which {name_cell(statement.cell)} sets {why}."
 
 
-def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Closure:
+def find_closure(listing: Listing, name: str, name_cell: Callable[[int], str]) -> Closure:
     """Return the statements that the answer called `name` needs, including its definition.
 
     Raises:
         Unresolved: It needs a value that only exists in a different run, a file or the kernel.
     """
-    return _Search(listing, where).run(name)
+    return _Search(listing, name_cell).run(name)
 
 
 def _star_imports(listing: Listing) -> list[Statement]:

@@ -115,11 +115,11 @@ def _part_name(case: Case, number: int) -> str:
     return case.parts[number] if number < len(case.parts) else f"[{number}]"
 
 
-def find_impossible_value(reported: Sequence[str], got: Any) -> Finding | None:
+def find_impossible_value(reported: Sequence[str], value: Any) -> Finding | None:
     """Return a finding if a rank's report about itself cannot be a count, a time or a text."""
-    for name in reported if isinstance(got, dict) else ():
-        if name in got and not _is_plausible(got[name], _MAX_PARTS):
-            text = f"it reported an impossible value for {name!r}: {short_value(got[name], 60)}"
+    for name in reported if isinstance(value, dict) else ():
+        if name in value and not _is_plausible(value[name], _MAX_PARTS):
+            text = f"it reported an impossible value for {name!r}: {short_value(value[name], 60)}"
             return Finding(text)
     return None
 

@@ -77,22 +77,24 @@ def _as_data(told: LearnerMessage) -> dict[str, Any]:
     return {"text/html": to_html(told.text), "text/plain": told.text}
 
 
-def _hint_heading(found: Heading, level: int, seen: int) -> str:
-    about = f"Exercise {found.number}: {found.title}"
-    if not found.hints:
+def _hint_heading(heading: Heading, level: int, shown: int) -> str:
+    about = f"Exercise {heading.number}: {heading.title}"
+    if not heading.hints:
         return f"**{about}** has no hints."
-    if seen >= level:
+    if shown >= level:
         return f"**{about}**: that was the last of {plural(level, 'hint')}."
-    return f"**{about}**: hint {level} of {len(found.hints)}."
+    return f"**{about}**: hint {level} of {len(heading.hints)}."
 
 
-def _hint_texts(found: Heading, level: int) -> list[str]:
-    return [f"{number}. {text.strip()}" for number, text in enumerate(found.hints[:level], start=1)]
+def _hint_texts(heading: Heading, level: int) -> list[str]:
+    return [
+        f"{number}. {text.strip()}" for number, text in enumerate(heading.hints[:level], start=1)
+    ]
 
 
-def _solution_text(found: Heading) -> str:
-    solution = f"{found.notebook}.ipynb"
+def _solution_text(heading: Heading) -> str:
+    solution = f"{heading.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
-        shown = f"`from helpers import show_me; show_me({found.name!r})`"
+        shown = f"`from helpers import show_me; show_me({heading.name!r})`"
         return f"The solution is in solutions/{solution}; {shown} shows it next to yours."
     return "That was the last hint. Your instructor has the solution."

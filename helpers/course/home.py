@@ -332,9 +332,9 @@ def missing_notebooks(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if files.isdisjoint(all_names_of(name)))
 
 
-def path_progress(progress: Progress, found: Sequence[Place]) -> tuple[PathProgress, ...]:
+def path_progress(progress: Progress, places: Sequence[Place]) -> tuple[PathProgress, ...]:
     """Return the progress on each path. found: the places of all notebooks."""
-    by_name = {place.notebook: place for place in found}
+    by_name = {place.notebook: place for place in places}
 
     def stop_progress(stop: Stop) -> StopProgress:
         left = (each for each in stop.exercises if not progress.has_passed(each.name))

@@ -135,13 +135,13 @@ def _read_file(path: Path) -> list[Quiz]:
     return [_quiz(entry, f"{path.name}, quiz {i}") for i, entry in enumerate(content["quiz"], 1)]
 
 
-def _quiz(entry: Any, where: str) -> Quiz:
+def _quiz(entry: Any, place: str) -> Quiz:
     try:
         quiz = msgspec.convert(entry, Quiz)
     except msgspec.ValidationError as error:
-        raise QuizFileError(f"{where}: {error}") from None
+        raise QuizFileError(f"{place}: {error}") from None
     if problem := _find_problem(quiz):
-        raise QuizFileError(f"{where} ({quiz.id}): {problem}")
+        raise QuizFileError(f"{place} ({quiz.id}): {problem}")
     return quiz
 
 

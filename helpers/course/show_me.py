@@ -51,12 +51,12 @@ class SideBySide:
         return render_page("side_by_side.html", title=self.title, sides=(own, reference))
 
 
-def show_me(asked: Any) -> SideBySide | LearnerMessage:
+def show_me(exercise: Any) -> SideBySide | LearnerMessage:
     """Check the reference solution of an exercise and the answer of this notebook, and show both.
 
-    asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
+    exercise: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
     """
-    found = find_heading(asked)
+    found = find_heading(exercise)
     solved = find_workspace().solutions / f"{found.notebook}.ipynb"
     reference = _source_in(solved, found.name)
     if reference is None:
@@ -101,14 +101,14 @@ def _defining_source(sources: list[str], name: str) -> str | None:
     return None
 
 
-def _check_answers(found: Heading, solved: Path) -> Run | None:
+def _check_answers(heading: Heading, solved: Path) -> Run | None:
     try:
-        answer = read_answers(solved, [found.name])[found.name]
+        answer = read_answers(solved, [heading.name])[heading.name]
     except UnreadableNotebook:
         return None
     if not isinstance(answer, Answer):
         return None
-    return grade(get(found.name), answer, cell_number).run
+    return grade(get(heading.name), answer, cell_number).run
 
 
 def _draw_run(run: Run | None) -> str:

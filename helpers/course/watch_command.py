@@ -71,7 +71,7 @@ def _read_answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Pro
         return [], {}
 
 
-def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
+def _sources(answers: Mapping[str, Answer | Problem]) -> dict[str, str]:
     """Return each answer by name: its source, the reason for a missing source, or "" for a stub."""
     return {
         name: answer.source
@@ -79,5 +79,5 @@ def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
         else ""
         if answer.kind in NO_ATTEMPT
         else answer.message
-        for name, answer in found.items()
+        for name, answer in answers.items()
     }

@@ -188,11 +188,11 @@ class Grader:
         return _Budget(share_s, float(limits.submission_cpu_s))
 
     def _record_of_solutions(
-        self, base: Record, wanted: Sequence[Exercise], found: Mapping[str, Answer | Problem]
+        self, base: Record, exercises: Sequence[Exercise], found: Mapping[str, Answer | Problem]
     ) -> Record | None:
         """Return the record of a file that contains only the course's solutions, None for other files."""
         known: dict[str, Answer | Problem] = {}
-        for notebook in dict.fromkeys(exercise.notebook for exercise in wanted):
+        for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
             known |= self.references.answers(notebook)
         own = {name: each.source for name, each in known.items() if isinstance(each, Answer)}
         record = replace(
@@ -202,11 +202,11 @@ class Grader:
                 build_record(
                     exercise, Outcome.NOT_ATTEMPTED.value, message=NOT_RUN, answer=each.source
                 )
-                for exercise in wanted
+                for exercise in exercises
                 if isinstance(each := found[exercise.name], Answer)
             ),
         )
-        complete = len(record.exercises) == len(wanted)
+        complete = len(record.exercises) == len(exercises)
         return (
             record
             if complete and all(is_course_solution(x, own) for x in split_by_notebook(record))
@@ -216,12 +216,16 @@ class Grader:
     # --- one exercise -----------------------------------------------------------------------------
 
     def _grade_exercise(
-        self, exercise: Exercise, found: Answer | Problem, budget: _Budget
+        self, exercise: Exercise, given_answer: Answer | Problem, budget: _Budget
     ) -> _Attempt:
         """Return the record of one exercise, from the cache or from a run in a sandbox."""
-        if isinstance(found, Problem):
-            return _Attempt(record_of_results(exercise, found, grade(exercise, found, cell_number)))
-        answer, cells = renumber_cells(found)
+        if isinstance(given_answer, Problem):
+            return _Attempt(
+                record_of_results(
+                    exercise, given_answer, grade(exercise, given_answer, cell_number)
+                )
+            )
+        answer, cells = renumber_cells(given_answer)
         if (kept := self._cached(exercise, answer)) is not None:
             return _Attempt(restore_cell_names(kept, cells))
         began = time.monotonic()
@@ -289,7 +293,7 @@ class Grader:
         self,
         job: Job,
         exercise: Exercise,
-        found: Answer,
+        given_answer: Answer,
         first: ExerciseRecord,
         budget: _Budget,
     ) -> ExerciseRecord:
@@ -297,7 +301,7 @@ class Grader:
 
         first: the record of its first try.
         """
-        answer, cells = renumber_cells(found)
+        answer, cells = renumber_cells(given_answer)
         if (kept := self._cached(exercise, answer)) is not None:
             return restore_cell_names(kept, cells)
         minutes = plural(math.ceil(max(0.0, budget.wall_s) / 60), "more minute")

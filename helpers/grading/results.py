@@ -41,7 +41,7 @@ UNJUDGED_MESSAGE = (
 
 def record_of_results(
     exercise: Exercise,
-    found: Answer | Problem,
+    answer: Answer | Problem,
     visible: CheckResult,
     hidden: CheckResult | None = None,
     pictures: str = "none",
@@ -63,12 +63,12 @@ def record_of_results(
     picture, trace = _draw_run(visible.run) if drawn else ("", "")
     cases = [_visible_record(case) for case in visible.cases]
     cases += [_hidden_record(k, case) for k, case in enumerate(hidden.cases, 1)] if hidden else []
-    source = found.source if isinstance(found, Answer) else ""
+    source = answer.source if isinstance(answer, Answer) else ""
     flags = [
         *bypasses.find_flags(exercise, source),
         *(flag for r in results for flag in _replacement_flags(r)),
     ]
-    if isinstance(found, Problem) and found.kind == "newer_syntax":
+    if isinstance(answer, Problem) and answer.kind == "newer_syntax":
         flags.append(NEWER_PYTHON_FLAG)
     return build_record(
         exercise,

@@ -14,10 +14,10 @@ from helpers.grading.cache import reporting_write_errors
 from helpers.grading.record import from_json
 
 
-def remove_withdrawn(folder: Path, kept: Collection[Path]) -> list[str]:
-    """Remove the records that are not in `kept`. Return the names of their learners."""
+def remove_withdrawn(folder: Path, kept_paths: Collection[Path]) -> list[str]:
+    """Remove the records that are not in `kept_paths`. Return the names of their learners."""
     learners = set()
-    for path in sorted(set(folder.glob("*.json")) - set(kept)):
+    for path in sorted(set(folder.glob("*.json")) - set(kept_paths)):
         with suppress(OSError, ValueError):  # a damaged record does not name its learner
             learners.add(from_json(json.loads(path.read_text(encoding="utf-8"))).learner)
         with reporting_write_errors(path):

@@ -137,14 +137,18 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
     return Submissions(tuple(jobs), sources, tuple(notices))
 
 
-def _learner_files(found: _Found) -> Sequence[Path]:
+def _learner_files(submission: _Found) -> Sequence[Path]:
     """Return a learner's notebooks or, if there are none, the other files or the empty folder."""
-    if not found.files:
-        return found.others if 0 < len(found.others) <= _MAX_OTHER_FILES else found.empty
-    named = {name for path in found.files for name in find_notebook_names(path.name)}
+    if not submission.files:
+        return (
+            submission.others
+            if 0 < len(submission.others) <= _MAX_OTHER_FILES
+            else submission.empty
+        )
+    named = {name for path in submission.files for name in find_notebook_names(path.name)}
     # an export adds nothing if its notebook was also handed in
-    alone = (path for path in found.others if {*find_notebook_names(path.name)} - named)
-    return [*found.files, *alone]
+    alone = (path for path in submission.others if {*find_notebook_names(path.name)} - named)
+    return [*submission.files, *alone]
 
 
 # --- folders of a class, folders of one learner -------------------------------------------------------
@@ -258,21 +262,21 @@ def _add_class_folder(
             own.attempts |= {each: source.attempt for each in own.files if each not in before}
 
 
-def _newest_attempts(found: _Found, folder: Path, notices: list[str]) -> list[Path]:
+def _newest_attempts(submission: _Found, folder: Path, notices: list[str]) -> list[Path]:
     """Return a learner's notebooks, except notebooks replaced by a later attempt.
 
     An attempt replaces only earlier attempts at the same notebook, because it may contain one file of many.
     """
     newest: dict[str, str] = {}
-    by_file = {path: _notebook_in(path) or path.name for path in found.attempts}
-    for path, attempt in found.attempts.items():
+    by_file = {path: _notebook_in(path) or path.name for path in submission.attempts}
+    for path, attempt in submission.attempts.items():
         newest[by_file[path]] = max(attempt, newest.get(by_file[path], ""))
-    replaced = [path for path, at in found.attempts.items() if at < newest[by_file[path]]]
+    replaced = [path for path, at in submission.attempts.items() if at < newest[by_file[path]]]
     notices += [
         f"{_relative_path(path, folder)}: a later attempt of the same learner counts in its place"
         for path in replaced
     ]
-    return [path for path in found.files if path not in replaced]
+    return [path for path in submission.files if path not in replaced]
 
 
 def _is_handed_in(name: str) -> bool:
@@ -284,9 +288,9 @@ def _is_handed_in(name: str) -> bool:
     )
 
 
-def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> None:
+def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str]) -> None:
     """Search one learner's folder, within limits, so that a huge folder does not delay the others."""
-    name, before = printable(top.name), len(own.files)
+    name, before = printable(top.name), len(submission.files)
     todo, looked = [(top, 1)], 0
     while todo:
         here, depth = todo.pop()
@@ -302,16 +306,16 @@ def _add_folder(own: _Found, top: Path, folder: Path, notices: list[str]) -> Non
                 if depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
             elif not _may_be_notebook(path):
-                own.others += [path] * (len(own.others) <= _MAX_OTHER_FILES)
-            elif len(own.files) - before >= MAX_FILES:
+                submission.others += [path] * (len(submission.others) <= _MAX_OTHER_FILES)
+            elif len(submission.files) - before >= MAX_FILES:
                 notices.append(f"{name}: more than {MAX_FILES} notebooks, the others passed over")
                 return
             else:
-                own.files.append(path)
-    if len(own.files) == before:
-        own.empty.append(top)
+                submission.files.append(path)
+    if len(submission.files) == before:
+        submission.empty.append(top)
         notices.append(f"{name}: no notebook was found in this folder and its subfolders")
-    if len(same := _with_same_notebook(top, own.files[before:])) > 1:
+    if len(same := _with_same_notebook(top, submission.files[before:])) > 1:
         folders = ", ".join(map(printable, sorted(same)[:4]))
         notices.append(
             f"{name}: taken as one learner's folder, although folders in it ({folders}) hold the same "

@@ -78,9 +78,9 @@ class HostLink(Peer):
 
     # --- for the kernel's threads -------------------------------------------------------------------
 
-    def ask(self, what: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
+    def ask(self, method: str, kind: Any = Any, **given: Any) -> concurrent.futures.Future[Any]:
         """Call a method of the host, like `Peer.call`. `wait_for_answer` fetches the answer."""
-        return self._schedule(self.call(what, kind, **given))
+        return self._schedule(self.call(method, kind, **given))
 
     def _schedule(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         """Run a coroutine in the link's event loop."""
@@ -250,14 +250,14 @@ def _release_launch(launch: _Launch) -> None:
 
 
 def wait_for_answer(
-    asked: concurrent.futures.Future[Any],
+    reply_future: concurrent.futures.Future[Any],
     deadline_s: float = ANSWER_S,
     meanwhile: Callable[[], None] | None = None,
 ) -> Any:
     """Wait for the answer to a call.
 
     Args:
-        asked: The future returned by `HostLink.ask`.
+        reply_future: The future returned by `HostLink.ask`.
         deadline_s: Maximum time to wait, in seconds.
         meanwhile: A function that is called repeatedly until the answer has arrived.
 
@@ -266,13 +266,13 @@ def wait_for_answer(
         PeerGone: The host does not answer, or is lost.
     """
     until = time.monotonic() + deadline_s
-    while not asked.done():
+    while not reply_future.done():
         raise_if_stopped()
         if time.monotonic() > until:
-            asked.cancel()
+            reply_future.cancel()
             raise PeerGone("it does not answer")
         if meanwhile is not None:
             meanwhile()
         else:
-            concurrent.futures.wait([asked], 0.1)
-    return asked.result()
+            concurrent.futures.wait([reply_future], 0.1)
+    return reply_future.result()

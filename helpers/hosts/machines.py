@@ -282,10 +282,10 @@ def _probe(hosts: Sequence[HostLink]) -> None:
                 )
 
 
-def _answer(host: HostLink, asked: Any) -> Any:
+def _answer(host: HostLink, reply_future: Any) -> Any:
     """Return a host's answer. Raise LaunchError, with the host's name, if there is none."""
     try:
-        return wait_for_answer(asked)
+        return wait_for_answer(reply_future)
     except Problem as problem:
         raise LaunchError(f"{host.name}: {problem}.") from None
 

@@ -22,10 +22,12 @@ def check_text(*names: object) -> None:
             )
 
 
-def check_count(unit: str, count: object, least: int) -> None:
+def check_count(unit: str, count: object, min_count: int) -> None:
     """Raise LaunchError if `count` is not a valid number of hosts."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < least:
-        raise LaunchError(f"{unit} takes a whole number of hosts, at least {least}; got {count!r}.")
+    if isinstance(count, bool) or not isinstance(count, int) or count < min_count:
+        raise LaunchError(
+            f"{unit} takes a whole number of hosts, at least {min_count}; got {count!r}."
+        )
 
 
 def check_address(address: str) -> None:

@@ -82,11 +82,11 @@ class Peer:
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: work.close())  # if it was cancelled before its beginning
 
-    def post(self, what: str, **given: Any) -> None:
+    def post(self, method: str, **given: Any) -> None:
         """Call the other end's method `on_{what}` without waiting for it."""
-        self._out.put_nowait((what, 0, msgpack.encode(given)))
+        self._out.put_nowait((method, 0, msgpack.encode(given)))
 
-    async def call(self, what: str, kind: Any = Any, **given: Any) -> Any:
+    async def call(self, method: str, kind: Any = Any, **given: Any) -> Any:
         """Call the other end's method `on_{what}`, and return its answer as a `kind`.
 
         Raises:
@@ -97,7 +97,7 @@ class Peer:
             raise PeerGone(self.why)
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
-        self._out.put_nowait((what, number, msgpack.encode(given)))
+        self._out.put_nowait((method, number, msgpack.encode(given)))
         try:
             problem, value = msgpack.decode(await answer, type=tuple[str, kind | None])
         finally:
@@ -106,22 +106,22 @@ class Peer:
             raise Problem(problem)
         return value
 
-    async def send(self, window: asyncio.Semaphore, what: str, **given: Any) -> None:
+    async def send(self, window: asyncio.Semaphore, method: str, **given: Any) -> None:
         """Call the other end's method, once the window has room for another unanswered call."""
         await window.acquire()
 
         async def call() -> None:
             try:
-                await self.call(what, **given)
+                await self.call(method, **given)
             finally:
                 window.release()
 
         self.spawn(call())
 
-    async def _execute(self, what: str, number: int, body: bytes) -> None:
+    async def _execute(self, method: str, number: int, body: bytes) -> None:
         problem, value = "", None
         try:
-            value = await getattr(self, f"on_{what}")(**msgpack.decode(body))
+            value = await getattr(self, f"on_{method}")(**msgpack.decode(body))
         except Exception as error:
             problem = str(error) or repr(error)
         if number:

@@ -115,5 +115,5 @@ def _order(plan: Plan) -> tuple[float, int, bool, int, int, int]:
     return plan.time.total_s, at.zero, at.recompute, at.interleave, at.tp, at.pp
 
 
-def _divisors(number: int, most: int) -> list[int]:
-    return [n for n in range(1, min(number, most) + 1) if number % n == 0]
+def _divisors(number: int, max_divisor: int) -> list[int]:
+    return [n for n in range(1, min(number, max_divisor) + 1) if number % n == 0]

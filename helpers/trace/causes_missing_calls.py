@@ -65,9 +65,9 @@ def find_unmatched_call(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
-def _unmatched_advice(call: Event, others: Sequence[RankState]) -> str:
-    if any(other.makes_group for other in others):
-        ranks = [other.rank for other in others if other.makes_group]
+def _unmatched_advice(call: Event, other_states: Sequence[RankState]) -> str:
+    if any(other.makes_group for other in other_states):
+        ranks = [other.rank for other in other_states if other.makes_group]
         return (
             f"{name_ranks(ranks).capitalize()} {is_or_are(ranks)} in new_group. {NEW_GROUP_ADVICE}"
         )

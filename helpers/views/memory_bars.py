@@ -31,7 +31,7 @@ _BAR, _GAP = 0.26, 0.2
 
 
 def memory_bars(
-    held: Mapping[str, Sequence[Parts]],
+    parts_of: Mapping[str, Sequence[Parts]],
     *,
     predicted: Mapping[str, Sequence[int]] | None = None,
     title: str | None = None,
@@ -42,21 +42,23 @@ def memory_bars(
     predicted[name][rank]: the expected bytes in all, drawn as a line across the bar. Raises ValueError
     if there are no parts, or more than five kinds.
     """
-    kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
+    kinds = list(
+        dict.fromkeys(kind for ranks in parts_of.values() for own in ranks for kind in own)
+    )
     if not kinds or len(kinds) > len(LOOKS):
         raise ValueError(f"memory_bars needs 1 to {len(LOOKS)} kinds of parts, not {len(kinds)}.")
-    places = list(_bar_positions(held))
+    places = list(_bar_positions(parts_of))
     bottom = places[-1][2] + _BAR
     figure = new_figure(7.6, bottom + 1.25)
     axes = figure.add_subplot()
     for kind, (color, hatch) in zip(kinds, LOOKS, strict=False):
-        starts = [_bytes_before(held[name][rank], kind, kinds) for name, rank, _ in places]
-        sizes = [held[name][rank].get(kind, 0) for name, rank, _ in places]
+        starts = [_bytes_before(parts_of[name][rank], kind, kinds) for name, rank, _ in places]
+        sizes = [parts_of[name][rank].get(kind, 0) for name, rank, _ in places]
         axes.barh(
             [y for *_, y in places], sizes, _BAR * 0.86, starts, color=color, hatch=hatch,
             edgecolor=INK, linewidth=0.6, label=one_line(kind).replace("$", r"\$"),
         )  # fmt: skip
-    _label_totals(axes, places, held, predicted or {})
+    _label_totals(axes, places, parts_of, predicted or {})
     axes.set_yticks([y for *_, y in places], [_label(name, rank) for name, rank, _ in places])
     axes.set_ylim(bottom - _BAR / 2 + 0.06, -_BAR / 2 - 0.06)
     axes.tick_params(axis="y", length=0, labelsize=9)
@@ -67,33 +69,33 @@ def memory_bars(
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     if title:
         axes.set_title(one_line(title, 90), loc="left", fontsize=10.5, parse_math=False)
-    return Picture(figure, _describe_bars(held, predicted or {}))
+    return Picture(figure, _describe_bars(parts_of, predicted or {}))
 
 
-def _bar_positions(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
+def _bar_positions(parts_of: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
     """Return each bar's group, rank and distance from the top, in inches."""
     y = 0.0
-    for name, ranks in held.items():
+    for name, ranks in parts_of.items():
         for rank in range(len(ranks)):
             yield name, rank, y
             y += _BAR
         y += _GAP
 
 
-def _bytes_before(own: Parts, kind: str, kinds: Sequence[str]) -> int:
-    return sum(own.get(other, 0) for other in kinds[: kinds.index(kind)])
+def _bytes_before(parts: Parts, kind: str, kinds: Sequence[str]) -> int:
+    return sum(parts.get(other, 0) for other in kinds[: kinds.index(kind)])
 
 
 def _label_totals(
     axes: Axes,
     places: Sequence[tuple[str, int, float]],
-    held: Mapping[str, Sequence[Parts]],
+    parts_of: Mapping[str, Sequence[Parts]],
     predicted: Mapping[str, Sequence[int]],
 ) -> None:
     """Write each bar's total to the right of it, and draw the predicted bytes."""
-    most = max(sum(own.values()) for ranks in held.values() for own in ranks)
+    most = max(sum(own.values()) for ranks in parts_of.values() for own in ranks)
     for name, rank, y in places:
-        total = sum(held[name][rank].values())
+        total = sum(parts_of[name][rank].values())
         expected = predicted[name][rank] if name in predicted else 0
         if name in predicted:
             axes.plot(
@@ -113,10 +115,10 @@ def _label(name: str, rank: int) -> str:
 
 
 def _describe_bars(
-    held: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[int]]
+    parts_of: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[int]]
 ) -> str:
     lines = ["bytes held by each rank:"]
-    for name, ranks in held.items():
+    for name, ranks in parts_of.items():
         for rank, own in enumerate(ranks):
             parts = ", ".join(f"{one_line(kind)} {nbytes:,}" for kind, nbytes in own.items())
             total = f"{sum(own.values()):,} in total"

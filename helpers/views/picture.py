@@ -146,8 +146,8 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
     )
 
 
-def find_trace(what: TraceSource) -> Trace:
+def find_trace(source: TraceSource) -> Trace:
     """Return the trace of a run, or of the JSON exported by torch.profiler on each rank."""
-    if isinstance(what, list) and all(isinstance(one, dict) for one in what):
-        return profiled(what)
-    return trace_of(what)  # type: ignore[arg-type]  # it rejects any other list
+    if isinstance(source, list) and all(isinstance(one, dict) for one in source):
+        return profiled(source)
+    return trace_of(source)  # type: ignore[arg-type]  # it rejects any other list

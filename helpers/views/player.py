@@ -29,7 +29,7 @@ PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 
 def player_data(
-    what: TraceSource,
+    source: TraceSource,
     trace: Trace,
     layout: Layout,
     steps: Steps,
@@ -51,7 +51,7 @@ def player_data(
         return texts.setdefault(one_line(text, 200), len(texts))
 
     calls = [bar.event for bar in layout.bars]
-    failure = what.failure if isinstance(what, Run) else None
+    failure = source.failure if isinstance(source, Run) else None
     found = [_call_site(event) for event in calls]
     return {
         "headline": headline(trace),
@@ -76,7 +76,9 @@ def player_data(
         "places": list(places),
         "flights": flights,
         "failure": f"{type(failure).__name__}: {one_line(failure.title, 300)}" if failure else "",
-        "ending": _describe_ending(what, failure) if isinstance(what, Run) and failure else None,
+        "ending": _describe_ending(source, failure)
+        if isinstance(source, Run) and failure
+        else None,
         "made": 0.0,
     }
 

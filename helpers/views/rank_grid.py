@@ -30,20 +30,20 @@ _NO_GROUP = "no group"
 
 
 def rank_grid(
-    what: Run | Trace | Sequence[Sequence[int]],
+    source: Run | Trace | Sequence[Sequence[int]],
     *,
     cols: int | None = None,
     title: str | None = None,
 ) -> Picture:
     """Draw ranks row by row, `cols` per row, with the group of each rank.
 
-    what: a list of groups, each a list of global ranks; or a run, for the groups used by its ranks. Groups
+    source: a list of groups, each a list of global ranks; or a run, for the groups used by its ranks. Groups
     that share a rank are in different panels. Below each rank are its group's letter and its rank within the
     group. Without `cols`, a row is a host if a run was on several hosts of one size; otherwise it has the
     length of the longest group of neighboring ranks. Raises ValueError if `cols` is not positive.
     """
-    groups = groups_of(what)
-    trace = trace_of(what) if isinstance(what, (Run, Trace)) else None
+    groups = groups_of(source)
+    trace = trace_of(source) if isinstance(source, (Run, Trace)) else None
     last = max((rank for group in groups for rank in group), default=0)
     world_size = trace.world_size if trace is not None else last + 1
     hosts = _hosts_as_rows(trace, cols) if trace is not None else []
@@ -85,11 +85,11 @@ def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture
     return Picture(_figure(panels, run.world_size, per_host, hosts, title), "\n".join(words))
 
 
-def groups_of(what: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
+def groups_of(source: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
     """Return the groups, each once, in the order of their ranks."""
-    if isinstance(what, (Run, Trace)):
-        return tuple(sorted({event.group_ranks for event in trace_of(what).calls}))
-    return tuple(sorted({tuple(int(rank) for rank in group) for group in what}))
+    if isinstance(source, (Run, Trace)):
+        return tuple(sorted({event.group_ranks for event in trace_of(source).calls}))
+    return tuple(sorted({tuple(int(rank) for rank in group) for group in source}))
 
 
 def panels_of(groups: Sequence[Group]) -> tuple[Panel, ...]:

@@ -32,14 +32,14 @@ Grid = list[list[tuple[int, ...]]]
 """The holders of each element of a matrix, by row and column."""
 
 
-def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:
-    """Draw each matrix of `whole`. The number in a cell is the rank whose run.values[rank] holds it.
+def sharding(tensors: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:
+    """Draw each matrix of `tensors`. The number in a cell is the rank whose run.values[rank] holds it.
 
     whole[name]: a tensor of one or two dimensions. run.values[rank][name]: the rank's part; it may be
     missing. An element held by every rank is labeled "all", and an element held by no rank has a dash.
     Raises ValueError for other values, tensors or sizes.
     """
-    grids = {name: holders(name, tensor, run) for name, tensor in whole.items()}
+    grids = {name: holders(name, tensor, run) for name, tensor in tensors.items()}
     if not grids:
         raise ValueError("sharding needs at least one tensor: {'weight': layer.weight, ...}.")
     columns = [max(_MIN_COLUMNS, len(grid[0])) for grid in grids.values()]
@@ -63,9 +63,9 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
     return Picture(figure, "\n".join(["who holds what:", *lines]))
 
 
-def holders(name: str, whole: Any, run: Run) -> Grid:
+def holders(name: str, tensor: Any, run: Run) -> Grid:
     """Return the holders of each element of a tensor. A vector is one row."""
-    matrix = _matrix(name, whole)
+    matrix = _matrix(name, tensor)
     if not matrix or not matrix[0] or len(matrix) > _MAX_ELEMENTS or len(matrix[0]) > _MAX_ELEMENTS:
         raise ValueError(
             f"{name!r} has a shape that cannot be drawn: sharding draws 1 to {_MAX_ELEMENTS} "

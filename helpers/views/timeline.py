@@ -141,12 +141,12 @@ STILL_WORDS = (
 
 
 def _timeline(
-    what: TraceSource, title: str | None = None
+    source: TraceSource, title: str | None = None
 ) -> tuple[Drawing, str, Callable[..., str]]:
     """Return the still picture, its text, and a function that makes the live page from additional data."""
-    trace = find_trace(what)
+    trace = find_trace(source)
     layout = compute_layout(trace)
-    profile = isinstance(what, list)
+    profile = isinstance(source, list)
     lines = [
         headline(trace),
         *host_lines(trace),
@@ -161,7 +161,7 @@ def _timeline(
         whole = compute_layout(trace, max_bars=MAX_PLAYED) if layout.left_out else layout
         steps = playback_steps(whole)
         drawing, flights = _draw_run(trace, whole, steps, title, profile, MAX_PLAYED)
-        data = player_data(what, trace, whole, steps, flights) | more
+        data = player_data(source, trace, whole, steps, flights) | more
         # the page plays the image itself, unless the run has more calls than the image
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
@@ -192,11 +192,11 @@ def _draw_run(
     steps: Steps,
     title: str | None,
     profile: bool,
-    most: int = _MAX_ARROWS,
+    max_events: int = _MAX_ARROWS,
 ) -> tuple[Drawing, list[MessageArrow]]:
     """Draw a run. Also return the drawing's messages, for a page that animates them."""
     sheet = _Sheet(layout, steps, 34.0 if title else 6.0, first_ranks(trace.hosts))
-    flights, messages = _draw_messages(trace, trace.messages()[:most], sheet)
+    flights, messages = _draw_messages(trace, trace.messages()[:max_events], sheet)
     marks = [
         *_draw_collectives(trace, sheet),
         *_draw_lanes(sheet),

@@ -35,39 +35,39 @@ _SHAPES: dict[str, tuple[int, Look]] = {
 }
 
 
-def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
+def wait_graph(source: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
     """Draw ranks as nodes, with arrows from each rank to the ranks that it waits for. Cycles stand out.
 
     Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, and ValueError
     for a run whose ranks were not waiting for each other.
     """
-    kind, waits, guilty, hosts = _read_failure(what)
+    kind, waits, guilty, hosts = _read_failure(source)
     rings = cycles(waits)
     return Picture(
         _draw_graph(waits, rings, guilty, hosts), _describe_graph(kind, waits, rings, hosts)
     )
 
 
-def _read_failure(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
+def _read_failure(source: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
     """Return the kind of failure, the waits, the guilty ranks, and the host of each rank, if any."""
-    if isinstance(what, Run):
-        if not isinstance(what.failure, Deadlock | RankTimeout):
-            how = type(what.failure).__name__ if what.failure else "without a failure"
+    if isinstance(source, Run):
+        if not isinstance(source.failure, Deadlock | RankTimeout):
+            how = type(source.failure).__name__ if source.failure else "without a failure"
             raise ValueError(
                 f"this run ended {how}. wait_graph needs a run that ended in Deadlock or RankTimeout."
             )
-        what = what.failure
-    run = what.run if isinstance(what, Deadlock | RankTimeout) else None
+        source = source.failure
+    run = source.run if isinstance(source, Deadlock | RankTimeout) else None
     hosts = run.hosts if run is not None else ()
-    if isinstance(what, Deadlock):
-        what = what.diagnosis
-    if isinstance(what, Diagnosis):
-        return what.kind.replace("_", " "), what.waits, what.guilty, hosts
-    if isinstance(what, RankTimeout):
-        return "time used up", what.waits, (), hosts
+    if isinstance(source, Deadlock):
+        source = source.diagnosis
+    if isinstance(source, Diagnosis):
+        return source.kind.replace("_", " "), source.waits, source.guilty, hosts
+    if isinstance(source, RankTimeout):
+        return "time used up", source.waits, (), hosts
     raise TypeError(
         f"a wait graph is drawn from a Deadlock, a RankTimeout or a Run that ended in one, not "
-        f"from {type(what).__name__}. launch(..., on_failure='return') gives such a Run."
+        f"from {type(source).__name__}. launch(..., on_failure='return') gives such a Run."
     )
 
 

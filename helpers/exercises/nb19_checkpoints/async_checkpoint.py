@@ -74,8 +74,8 @@ def case(draw: Draw) -> Case:
         if found := find_missing_kill(got, plans):
             return found
         attempts = got["attempts"]
-        for before, following in zip(attempts, attempts[1:], strict=False):
-            if found := judge_start(before, following):
+        for kill, before, following in zip(plans, attempts, attempts[1:], strict=False):
+            if found := judge_kill(kill, before) or judge_start(before, following):
                 return found
         first = did[0]
         if fails[0]:
@@ -100,6 +100,14 @@ def case(draw: Draw) -> Case:
             what = f"from step {first} on it saves {plural(got['writes'], 'time')}, not {wanted}"
             return Finding(what, seen=("saves too often or too rarely",))
         return None
+
+    def judge_kill(kill: Plan, before: Mapping[str, Any]) -> Finding | None:
+        """Return the problem with the number of steps after which a killed save began."""
+        done, due = before["died"][0], before.get("first", 0) + kill.save * every
+        if done >= due:
+            return None
+        what = f"save {kill.save} begins within the first {done} steps, but it is due after {due}"
+        return Finding(what, seen=("saves too often or too rarely",))
 
     def judge_start(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
         """Return the problem with the step at which an attempt resumed after `before`."""

@@ -58,8 +58,8 @@ class _Moodle(Platform):
         found = ((name, _FORM_PATTERN.fullmatch(stem)) for name, stem in stems.items())
         return {name: self._source(match) for name, match in found if match}
 
-    def _source(self, found: re.Match[str]) -> Source:
-        name, number = clean_name(found["who"]), found["number"] or ""
+    def _source(self, match: re.Match[str]) -> Source:
+        name, number = clean_name(match["who"]), match["number"] or ""
         # In blind marking all learners have this name, perhaps after their group's name ("Team
         # A-Participant"). The grading worksheet lists them by name and number.
         is_blind = _PARTICIPANT_WORDS_PATTERN.fullmatch(only_letters(name.rpartition("-")[2]))
@@ -123,8 +123,8 @@ def _ends_after_hyphen(name: str) -> list[str]:
     return [name[at + 1 :] for at, char in enumerate(name) if char == "-"]
 
 
-def _capped(points: float | None, most: float) -> float | None:
-    return None if points is None else min(points, most)
+def _capped(points: float | None, max_points: float) -> float | None:
+    return None if points is None else min(points, max_points)
 
 
 def _worksheet(graded: GradedRoster) -> list[list[Cell]]:

@@ -72,25 +72,25 @@ def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, .
     return tuple(overrides)
 
 
-def _override(cells: dict[str, str], learners: Mapping[str, str], where: str) -> Override:
+def _override(cells: dict[str, str], learners: Mapping[str, str], place: str) -> Override:
     learner = learners.get(normalize_name(cells["learner"]))
     if learner is None:
         raise OverrideError(
-            f"{where}: no learner is called {cells['learner']!r}. Write the name as gradebook.csv or the "
+            f"{place}: no learner is called {cells['learner']!r}. Write the name as gradebook.csv or the "
             "roster does. A learner without a file must be on the roster (--roster) or in groups.csv."
         )
     try:
         exercise = find_heading(cells["exercise"]).name
     except UnknownExercise as error:
-        raise OverrideError(f"{where}: {error.args[0]}") from None
+        raise OverrideError(f"{place}: {error.args[0]}") from None
     try:
         points = parse_number(cells["points"])
     except ValueError:
         points = math.nan
     if not 0 <= points <= _MAX_POINTS:
         raise OverrideError(
-            f"{where}: points must be a number from 0 to {_MAX_POINTS:,.0f}, not {cells['points']!r}."
+            f"{place}: points must be a number from 0 to {_MAX_POINTS:,.0f}, not {cells['points']!r}."
         )
     if not cells["reason"]:
-        raise OverrideError(f"{where}: there is no reason. The learner reads it: give one.")
+        raise OverrideError(f"{place}: there is no reason. The learner reads it: give one.")
     return Override(learner, exercise, points, cells["reason"], cells["by"], cells["when"])

@@ -171,10 +171,10 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
             raise _error(path, text, key, f"{key}: {what}") from None
     policy = msgspec.convert(given, Policy)
 
-    def resolve_keys(find_name: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
+    def resolve_keys(find_name: Callable[[str], str], values: Mapping[str, T]) -> dict[str, T]:
         """Return values under the course's names for their keys. Raise PolicyError if a name occurs twice."""
         known: dict[str, T] = {}
-        for key, value in given.items():
+        for key, value in values.items():
             try:
                 name = find_name(key)
             except UnknownExercise as error:
@@ -224,8 +224,8 @@ def _end_of_day(due: Any) -> Any:
     return datetime.combine(due, time(23, 59, 59)) if is_date else due
 
 
-def _exercise(asked: str) -> str:
-    return find_heading(asked).name
+def _exercise(name: str) -> str:
+    return find_heading(name).name
 
 
 def _error(path: Path, text: str, key: str, what: str) -> PolicyError:

@@ -36,11 +36,11 @@ def is_course_solution(record: Record, references: Mapping[str, str]) -> bool:
     )
 
 
-def solutions_text(own: Sequence[Record]) -> str:
+def solutions_text(solutions: Sequence[Record]) -> str:
     """Return a sentence on a learner's files that contain the course's solutions, or "" if there are none."""
-    if not own:
+    if not solutions:
         return ""
-    files = join_first_names([line(each.file) for each in own])
+    files = join_first_names([line(each.file) for each in solutions])
     return (
         f"The answers in {files} are the course's own solutions, word for word, and give no points."
     )

@@ -49,10 +49,10 @@ class Lateness:
     factor: float
 
 
-def late_text(late: Lateness) -> str:
+def late_text(lateness: Lateness) -> str:
     """Return a sentence on a notebook's lateness and its cost."""
-    free = f", of which {late.free} free" if late.free else ""
-    return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
+    free = f", of which {lateness.free} free" if lateness.free else ""
+    return f"{plural(lateness.days, 'day')} late{free}: {percent(lateness.factor)} of its points count."
 
 
 @dataclass(frozen=True)

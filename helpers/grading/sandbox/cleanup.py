@@ -71,14 +71,15 @@ def _try_to_hold(folder: Path) -> int:
             os.close(fd)
 
 
-def _refuse_unless_ours(folder: Path, found: os.stat_result) -> None:
+def _refuse_unless_ours(folder: Path, status: os.stat_result) -> None:
     """Raise NotOurs if a different user could have written to a folder."""
     # A folder's name is known after its first use, and any user may create a folder in the temporary folder.
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid != os.geteuid() or mode != 0o700:
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid() or mode != 0o700:
         raise NotOurs(
-            f"{folder} was not made by this user: it belongs to user {found.st_uid} and has mode {mode:04o}; "
-            f"expected: user {os.geteuid()} and mode 0700. Remove it, or have its owner remove it."
+            f"{folder} was not made by this user: it belongs to user {status.st_uid} and has mode "
+            f"{mode:04o}; expected: user {os.geteuid()} and mode 0700. Remove it, or have its owner "
+            "remove it."
         )
 
 

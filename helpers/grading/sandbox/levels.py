@@ -118,8 +118,8 @@ class Plan:
         return self._templates[-1]
 
 
-def choose_level(asked: str, staged: StagedFiles) -> str:
-    """Return `asked`, or the strongest level that works if `asked` is "auto".
+def choose_level(requested: str, staged: StagedFiles) -> str:
+    """Return `requested`, or the strongest level that works if `requested` is "auto".
 
     Raises:
         NoSandbox: The level does not work here, or "auto" finds no working level.
@@ -128,12 +128,12 @@ def choose_level(asked: str, staged: StagedFiles) -> str:
         "bubblewrap": lambda: bubblewrap.reason_unavailable(staged),
         "landlock": landlocked.reason_unavailable,
     }
-    if asked == "none":
-        return asked
+    if requested == "none":
+        return requested
     said = []
     # Each level is tried, because no file says whether the kernel allows it, especially in a container.
     for level, why_not in reasons.items():
-        if asked in {"auto", level} and sys.platform == "linux":
+        if requested in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
                 return level
             said.append(reason)
@@ -144,9 +144,9 @@ def choose_level(asked: str, staged: StagedFiles) -> str:
     )
 
 
-def make_plan(asked: str, staged: StagedFiles, out: Path) -> Plan:
+def make_plan(level: str, staged: StagedFiles, out: Path) -> Plan:
     """Return the plan of a batch that writes its results to `out`. Raise NoSandbox."""
-    return Plan(choose_level(asked, staged), staged, lock=BatchLock(str(out / ".turns")))
+    return Plan(choose_level(level, staged), staged, lock=BatchLock(str(out / ".turns")))
 
 
 class Sandbox:

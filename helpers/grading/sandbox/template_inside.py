@@ -73,13 +73,13 @@ def main(fd: int) -> None:
                     os.close(each)
 
 
-def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
+def _fork_keeper(own: int, request: dict[str, Any], fd: int, log: int) -> int:
     """Fork the parent of a new rank server. Return its process id."""
     pid = os.fork()
     if pid == 0:
         try:
             os.close(own)
-            _run_namespace_parent(asked, fd, log)
+            _run_namespace_parent(request, fd, log)
         except BaseException:
             traceback.print_exc()  # the launcher shows it
         finally:
@@ -87,7 +87,7 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
     return pid
 
 
-def _run_namespace_parent(asked: dict[str, Any], fd: int, log: int) -> None:
+def _run_namespace_parent(request: dict[str, Any], fd: int, log: int) -> None:
     """Enter new namespaces, fork their first process, and wait until it exits."""
     end_with_parent()
     # Only the next child is in the new process namespace, as its process 1. When it exits, the kernel kills
@@ -96,7 +96,7 @@ def _run_namespace_parent(asked: dict[str, Any], fd: int, log: int) -> None:
     first = os.fork()
     if first == 0:
         try:
-            _serve(asked, fd, log)
+            _serve(request, fd, log)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -108,21 +108,21 @@ def _run_namespace_parent(asked: dict[str, Any], fd: int, log: int) -> None:
     os._exit(0)
 
 
-def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
+def _serve(request: dict[str, Any], fd: int, log: int) -> None:
     """Prepare the namespaces as their first process, drop all privileges, and run a rank server."""
-    enter_namespaces(int(asked["disk_bytes"]), asked["kept"])
+    enter_namespaces(int(request["disk_bytes"]), request["kept"])
     # If the server fails before it serves, its output is shown to the instructor.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
     # Without a controlling terminal no program can type into the grader's with TIOCSTI.
     os.setsid()
-    change_user(int(asked["user"]))
+    change_user(int(request["user"]))
     end_with_parent()  # again, because changing the user has cleared this setting
     os.chdir("/tmp")
-    os.mkdir(asked["folder"])
-    limit_process(asked["limits"])
-    server.main(fd, "fork", asked["folder"], tuple(asked["emptied"]))
+    os.mkdir(request["folder"])
+    limit_process(request["limits"])
+    server.main(fd, "fork", request["folder"], tuple(request["emptied"]))
     os._exit(0)
 
 
