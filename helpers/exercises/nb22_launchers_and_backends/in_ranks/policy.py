@@ -44,10 +44,12 @@ def run_policy_loss(
         for name, own, first in zip(Batch._fields, given, tensors, strict=False)
         if not equal(own.detach().nan_to_num(7.0), first.nan_to_num(7.0))
     ]
+    number = loss.detach().to(new.dtype, copy=True)
     if loss.numel() == 1:
         loss.backward()
+        number = number.reshape(())  # a dimension of size 1 does no harm
     return {
         "inputs": f"`{changed[0]}` has changed" if changed else "",
-        "loss": loss.detach().to(new.dtype, copy=True),
+        "loss": number,
         "gradient of new": None if new.grad is None else new.grad.clone(),
     }
