@@ -23,7 +23,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import trainer
 from helpers.exercises.nb23_capstone.in_ranks.holes import NAMES, Bigrams, run_holes
-from helpers.ranks.failures import RankFailed
+from helpers.ranks.failures import RankFailed, RankTimeout
 
 TOLERANCE = 1e-8
 SAME_AFTER_TRAINING = 1e-5
@@ -50,8 +50,10 @@ def case(draw: Draw) -> Case:
     samples = data * microbatches * draw.whole(1, 2)
     batch = torch.arange(samples)[:, None] * 10 + torch.arange(5)
     parts = [[tokens(2, draw.of(0.0, 0.4, 0.8)) for _ in range(microbatches)] for _ in range(data)]
-    rows = [draw.of(1, 2 * n, 4 * n + 1) for _ in range(3)]
-    cuts: list[tuple[int, ...]] = [(0,), (0, 1), (0, 0)]
+    if data * microbatches > 1:  # a microbatch without a target
+        parts[draw.whole(0, data - 1)][draw.whole(0, microbatches - 1)] = tokens(2, 1.0)
+    rows = [draw.of(1, 2 * n, 4 * n + 1) for _ in range(2)] + [n * draw.whole(1, 2)]
+    cuts: list[tuple[int, ...] | None] = [(0,), (0, 1), None]
     gradients = [
         (torch.randn(count, 2 * tensor, generator=generator, dtype=torch.float64), cut)
         for count, cut in zip(rows, cuts, strict=True)
@@ -69,7 +71,7 @@ def case(draw: Draw) -> Case:
         "windows": torch.randint(1, 8, (2 * data, 9), generator=generator),
         "parts": parts,
         "table": table,
-        "gradients": [[g, list(cut)] for g, cut in gradients],
+        "gradients": [[g, cut and list(cut)] for g, cut in gradients],
         "limit": limit,
         "saves": [first, first + draw.whole(1, 2)],
     }
@@ -501,6 +503,8 @@ def train_in_one_process(settings: tuple[tuple[str, int], ...]) -> tuple[list[fl
 def observe(case: Case, run: Run) -> Iterator[str]:
     """Yield what a failed run shows."""
     failure = run.failure
+    if isinstance(failure, RankTimeout) and "in backward:" in str(failure):
+        yield "blocked in backward"
     if isinstance(failure, RankFailed):
         said = f"{failure.error.kind}: {failure.error.message}"
         # torch's words, which name the two meshes

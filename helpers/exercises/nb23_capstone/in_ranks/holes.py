@@ -24,6 +24,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
 from helpers.checks.scripts import (
     ROOT,
@@ -234,9 +235,18 @@ def _number(got: Any) -> float | str:
 def try_clip(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call it with parameters that are cut along data, along tensor as well, or over neither."""
+    """Call it with gradients cut along data, along both dimensions, and as the wrappers cut them."""
     model = nn.Module()
     for i, (gradient, cut) in enumerate(plan["gradients"]):
+        if cut is None:
+            layer = nn.Linear(gradient.shape[1], gradient.shape[0], bias=False)
+            layer.weight = nn.Parameter(gradient.clone())
+            parallelize_module(layer, mesh["tensor"], ColwiseParallel())
+            fully_shard(layer, mesh=mesh["data"])
+            # its placements have a private kind, so it is a copy of a weight that the wrappers have cut
+            layer.weight.grad = layer.weight.detach().clone()
+            model.add_module(f"p{i}", layer)
+            continue
         line = mesh["data"] if len(cut) == 1 else mesh
         places = [Shard(dim) for dim in cut]
         parameter = nn.Parameter(distribute_tensor(torch.zeros_like(gradient), line, places))
