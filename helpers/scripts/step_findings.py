@@ -269,6 +269,8 @@ class _Finder:
         ):
             if last[0].parameters[differing[0][0]].met:
                 return None
+            if not any(self.ranks[rank].cooperates for rank in pair):
+                return None  # ranks that start differently and share nothing may be separate experiments
             return Finding(
                 "never_reduced",
                 LIKELY,

@@ -142,6 +142,7 @@ class RankRecords:
     Attributes:
         communicates: Whether the script passed tensors other than parameters, gradients and small
             results to other ranks, as pipelines and tensor parallel layers do.
+        cooperates: Whether the script made a call of its own, or used a DistributedSampler.
         stopped: Whether the rank was stopped after its steps.
     """
 
@@ -150,6 +151,7 @@ class RankRecords:
     sightings: list[Sighting] = field(default_factory=list)
     loads: list[LoadRecord] = field(default_factory=list)
     communicates: bool = False
+    cooperates: bool = False
     stopped: bool = False
 
 
@@ -162,6 +164,7 @@ class _Entry:
     sighting: Sighting | None = None
     load: LoadRecord | None = None
     communicates: bool = False
+    cooperates: bool = False
     stopped: bool = False
 
 
@@ -201,4 +204,5 @@ def _add(records: RankRecords, entry: _Entry) -> None:
     if entry.load is not None:
         records.loads.append(entry.load)
     records.communicates |= entry.communicates
+    records.cooperates |= entry.cooperates
     records.stopped |= entry.stopped

@@ -57,6 +57,7 @@ class _Watched:
 
     number: int
     kind: str
+    optimizer: weakref.ref[Any]
     steps: int = 0
     line: Line | None = None
     # How many calls the rank had made at its last step, and at the step before.
@@ -98,7 +99,7 @@ class StepWatch:
     writer: Writer
     max_steps: int
     _optimizers: dict[int, _Watched] = field(default_factory=dict)
-    _objects: list[weakref.ref[Any]] = field(default_factory=list)
+    _count: int = 0
     _steps_taken: int = 0
     _optimizer_depth: int = 0
     _module_depth: int = 0
@@ -107,6 +108,8 @@ class StepWatch:
     _is_first_pass: bool = False
     _is_later_pass: bool = False
     _communicates: bool = False
+    # Whether the script made a call of its own, or split its samples among ranks.
+    _cooperates: bool = False
     _is_finished: bool = False
     # Calls of the script's own lines that an optimizer has not seen, and how many earlier ones were dropped.
     _calls: list[_Call] = field(default_factory=list)
@@ -168,10 +171,11 @@ class StepWatch:
         if self._optimizer_depth > 1:
             return  # an optimizer that works for another one, as in ZeroRedundancyOptimizer
         watched = self._optimizers.get(id(optimizer))
-        if watched is None:
-            watched = _Watched(len(self._optimizers), type(optimizer).__name__)
+        # An optimizer may have the id of one that is gone.
+        if watched is None or watched.optimizer() is not optimizer:
+            watched = _Watched(self._count, type(optimizer).__name__, weakref.ref(optimizer))
+            self._count += 1
             self._optimizers[id(optimizer)] = watched
-            self._objects.append(weakref.ref(optimizer))
         watched.line = _line()
         if watched.steps >= self.max_steps:
             self._optimizer_depth = 0
@@ -205,13 +209,13 @@ class StepWatch:
             for seq in sorted(recorder.take_unwaited()):
                 if (flight := self._flights.get(seq)) is not None:
                     self._sight("never waited", flight.line, flight.call)
-        optimizers = {id(o): o for ref in self._objects if (o := ref()) is not None}
-        for key, watched in self._optimizers.items():
-            if key in optimizers:
-                self._write_step(watched, optimizers[key], with_gradients=False)
+        for watched in self._optimizers.values():
+            if (optimizer := watched.optimizer()) is not None:
+                self._write_step(watched, optimizer, with_gradients=False)
         self._drop_calls(len(self._calls))
         self.writer.write(stopped=stopped)
         self.writer.write(communicates=self._communicates)
+        self.writer.write(cooperates=self._cooperates)
 
     def _write_step(self, watched: _Watched, optimizer: Any, with_gradients: bool) -> None:
         owners, found = _find_owners(), _parameters(optimizer)
@@ -287,7 +291,7 @@ class StepWatch:
         ):
             return
         tensors = [value for value in _flatten(args) if isinstance(value, torch.Tensor)]
-        if not tensors:
+        if not tensors or _is_constant(tensors[0]):
             return
         self._input_count += 1
         rows = _row_hashes(tensors[0]) if self._is_first_pass else []
@@ -307,6 +311,8 @@ class StepWatch:
     def _note_pass(self, loader: Any, passes: Any) -> None:
         """Note that a loader begins a pass, and whether its sampler knows that."""
         sampler = loader.sampler
+        is_distributed = isinstance(sampler, torch.utils.data.DistributedSampler)
+        self._cooperates |= is_distributed
         epoch = int(getattr(sampler, "epoch", 0))
         before = passes.get(loader)
         passes[loader] = epoch, self._steps_taken
@@ -314,7 +320,6 @@ class StepWatch:
             self._is_first_pass = not self._is_later_pass
             return
         self._is_first_pass, self._is_later_pass = False, True
-        is_distributed = isinstance(sampler, torch.utils.data.DistributedSampler)
         if is_distributed and sampler.shuffle and before[0] == epoch:
             self._sight("same order", _line(), f"in epoch {epoch}")
 
@@ -362,6 +367,7 @@ class StepWatch:
             return
         spans = [span for tensor in tensors if (span := _span(tensor))[0]]
         is_large = any(t.numel() >= _MIN_ELEMENTS and t.is_floating_point() for t in tensors)
+        self._cooperates = True
         # Keep the tensors until the step, because a gradient could later have the memory of a freed one.
         ranks = list(dist.get_process_group_ranks(pg))
         self._calls.append(_Call(op, pg.group_name, ranks, spans, list(tensors), is_large, line))
@@ -453,6 +459,12 @@ def _hash(tensor: torch.Tensor) -> str:
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    """Return whether all elements are equal: such a tensor stands for samples, in a test or a benchmark."""
+    flat = tensor.detach().reshape(-1)
+    return not len(flat) or bool((flat == flat[0]).all())
 
 
 def _row_hashes(tensor: torch.Tensor) -> list[str]:
