@@ -327,9 +327,10 @@ class _Finder:
             if not pairs:
                 continue
             first = pairs[0][0]
-            hashes = [mine.hash for mine, _ in pairs]
+            # Within a step, the calls may be those of a model's blocks, one after the other.
+            by_step = {mine.step: mine.hash for mine, _ in reversed(pairs)}
             if all(mine.hash == theirs.hash for mine, theirs in pairs):
-                if len(pairs) > 1 and len(set(hashes)) > 1:
+                if len(set(by_step.values())) > 1:
                     yield Finding(
                         "same_samples",
                         LIKELY,

@@ -84,6 +84,9 @@ INTENDED = {
     "    backward()\n    optimizer.step()\n",
     "constant inputs": "ddp = DDP(model)\nfor step in range(9):\n    optimizer.zero_grad()\n"
     "    ddp(torch.full((8, 4), step + 1.0)).sum().backward()\n    optimizer.step()\n",
+    "blocks called one by one": "x = torch.randn(8, 4, generator=torch.Generator().manual_seed(1))\n"
+    "ddp = DDP(model)\nfor _ in range(9):\n    optimizer.zero_grad()\n    ddp(x).sum().backward()\n"
+    "    ddp(2 * x).sum().backward()\n    optimizer.step()\n",
     "one rank trains": "if rank == 0:\n    for _ in range(9):\n        backward()\n"
     "        optimizer.step()\ndist.barrier()\n",
 }

@@ -21,7 +21,7 @@ HANG = (
 )
 SILENT = (
     "import os, torch\ntorch.manual_seed(int(os.environ['RANK']))\n"
-    "w = torch.nn.Parameter(torch.randn(9))\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
+    "w = torch.nn.Parameter(torch.zeros(9))\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
     "for _ in range(5):\n    w.grad = torch.randn(9)\n    optimizer.step()\n"
 )
 OUTCOMES = {"passed", "failed", "died", "deadlock", "timeout"}
