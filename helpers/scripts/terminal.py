@@ -104,7 +104,9 @@ def where_ranks_are(world: World, detector: DeadlockDetector, seconds: float) ->
         if member.is_done:
             ranks.setdefault("ended", []).append(member.rank)
     parts = [
-        f"rank{'s' * (len(numbers) > 1)} {', '.join(map(str, dict.fromkeys(numbers)))} {words}"
-        for words, numbers in ranks.items()
+        f"rank {numbers[0]} {words}"
+        if len(numbers) == 1
+        else f"ranks {', '.join(map(str, numbers))} {words.replace('in its own', 'in their own', 1)}"
+        for words, numbers in ((words, [*dict.fromkeys(each)]) for words, each in ranks.items())
     ]
     return f"{seconds:.0f} s: {'; '.join(parts)}"
