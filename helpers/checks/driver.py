@@ -48,7 +48,7 @@ class TurnPlan:
 
 
 def drive_cases(
-    rank: int, world_size: int, plan: TurnPlan, cases: Sequence[Sequence[Any]]
+    rank: int, world_size: int, plan: TurnPlan, given: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
     """Call programs on cases, inside a rank.
 
@@ -71,7 +71,7 @@ def drive_cases(
         # start this inside the hard world, so that functions replaced by the world are not attributed to the
         # answer
         compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
-        for turn, (inputs, number) in enumerate(zip(cases, plan.numbers, strict=True)):
+        for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
             if (
                 plan.programs[turn] != built_program
             ):  # build an answer only once, because it may count its calls
