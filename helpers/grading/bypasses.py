@@ -82,6 +82,11 @@ REPLACEMENT_FLAG = "replaces `{name}`, which may influence what its rank reports
 ALLOWED_REPLACEMENTS = frozenset({"dist.distributed_c10d._world.group_count"})
 """Attributes replaced by a notebook's code. No report depends on the number of groups."""
 
+ALLOWED_IMPORTS = frozenset(
+    f"helpers.exercises.nb23_capstone.in_ranks.{name}" for name in ("bugs", "trainer")
+)
+"""Inner modules imported by a notebook's cells."""
+
 IMPORT_FLAG = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
@@ -93,7 +98,10 @@ def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
     inner = (
         INTROSPECTION_NAMES | {"modules"} if re.search(r"\bsys\b", source) else INTROSPECTION_NAMES
     )
-    found = [IMPORT_FLAG.format(name=name) for name in sorted(_internal_module_imports(tree))]
+    found = [
+        IMPORT_FLAG.format(name=name)
+        for name in sorted(_internal_module_imports(tree) - ALLOWED_IMPORTS)
+    ]
     found += [INTROSPECTION_FLAG.format(name=name) for name in sorted(names & inner)]
     found += [REPLACEMENT_FLAG.format(name=name) for name in sorted(_replaced_attributes(tree))]
     if any(rule.forbids for rule in exercise.rules):
