@@ -67,6 +67,9 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType
     holders = list(_watched_holders())
     contents = [(name, vars(holder), vars(holder).copy()) for name, holder in holders]
+    for name, _, values in contents:
+        if name == "torch":
+            values.pop("Storage", None)  # torch.set_default_dtype replaces it, and no check uses it
     modules = {name: holder for name, holder in holders if isinstance(holder, ModuleType)}
     contents.append(("sys.modules", sys.modules, modules))
     classes_before = [(name, holder, type(holder)) for name, holder in holders]
