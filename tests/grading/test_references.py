@@ -24,7 +24,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)  # 23 takes minutes on a busy machine
 @pytest.mark.parametrize("path", PATHS)
 def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
     record = grader.grade(Job("anna", path, path.name))
