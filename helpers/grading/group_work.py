@@ -5,7 +5,7 @@
 
 The files of all members, and of a folder or file named like the group, count for each member. With a notebook
 in the third column, only that notebook is shared. A member may have no file, and may be missing from the
-roster. A group of one person names somebody without a file.
+roster. A group with one member names a learner without a file.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ REFUSED_PROCESSES = {
 
 
 @pytest.mark.parametrize("name", REFUSED_PROCESSES)
-def test_processes_that_cannot_be_replaced_are_explained(
+def test_explains_irreplaceable_processes(
     folder: Path, port: str, name: str
 ) -> None:
     old, new, ranks, words = REFUSED_PROCESSES[name]

@@ -32,7 +32,7 @@ class Grade:
         share: The recorded share of the exercise's points.
         sha256: The digest of the file.
         course: The version of the checks.
-        given: The reason for points set by a person, "" if nobody has set them.
+        given: The reason for points set by a person, "" if the points were not set by a person.
     """
 
     learner: str
