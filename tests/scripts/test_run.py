@@ -152,9 +152,7 @@ REFUSED_PROCESSES = {
 
 
 @pytest.mark.parametrize("name", REFUSED_PROCESSES)
-def test_explains_irreplaceable_processes(
-    folder: Path, port: str, name: str
-) -> None:
+def test_explains_irreplaceable_processes(folder: Path, port: str, name: str) -> None:
     old, new, ranks, words = REFUSED_PROCESSES[name]
     text = PROCESSES.replace("{port}", port).replace("{method}", "spawn").replace(old, new)
     result = run_text(folder, text, options=("--ranks", str(ranks)))
