@@ -221,9 +221,19 @@ def stub_line(node: ast.stmt) -> int:
     """Return the line of the `raise NotImplementedError("Exercise ...")` in a definition, or 0.
 
     Given code before the stub does not count as an attempt. A stub after a `return` is dead code, so it
-    does not count as a stub. If one method is unwritten, the class counts as not attempted.
+    does not count as a stub. If one method is unwritten, the class counts as not attempted. But if a class
+    only collects static methods, one written method is an attempt.
     """
+    if isinstance(node, ast.ClassDef) and not node.bases:
+        methods = [each for each in node.body if isinstance(each, DEFINITIONS)]
+        if methods and all(map(_is_static, methods)):
+            lines = [_stub_line_in_block(each.body) for each in methods]
+            return lines[0] if all(lines) else 0
     return _stub_line_in_block(node.body) if isinstance(node, DEFINITIONS) else 0
+
+
+def _is_static(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
 
 
 def _stub_line_in_block(body: Sequence[ast.stmt]) -> int:

@@ -50,6 +50,7 @@ class _NotStarted(CommandError):
     type=click.IntRange(1),
     help="Stop after this many optimizer steps, and report faults that raise no error.",
 )
+@click.option("-m", "as_module", is_flag=True, help="Run a module, as `python -m` does.")
 @as_json_option
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -81,17 +82,18 @@ class _Settings:
     timeout: float | None
     report: Path | None
     check_steps: int | None
+    as_module: bool
     as_json: bool
 
 
 def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
-    from helpers.scripts.read_script import read_script
+    from helpers.scripts.read_script import read_module, read_script
     from helpers.scripts.run_script import ScriptJob, check_job, run_job
     from helpers.scripts.stopping import StoppableDisplay, catch_signals
     from helpers.scripts.terminal import RankOutput
 
     job = ScriptJob(
-        read_script(script),
+        (read_module if settings.as_module else read_script)(script),
         settings.ranks,
         arguments,
         settings.nnodes,
@@ -103,12 +105,13 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
         raise _NotStarted(f"there is no folder {report.parent} for the report.")
     output = RankOutput(sys.stderr if settings.as_json else sys.stdout)
     findings: list[Finding] = []
+    step_count = 0
     with catch_signals() as received:
         display = StoppableDisplay(output, received)
         ways: dict[str, Any] = {"show_output": output.add, "record_values": report is not None}
         try:
             if job.check_steps:
-                result, findings = check_job(job, display, **ways)
+                result, findings, step_count = check_job(job, display, **ways)
             else:
                 result = run_job(job, display, **ways)
         except KeyboardInterrupt:
@@ -117,7 +120,17 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
             _say_stopped(number, display.waits, settings)
             return 128 + number
     output.finish()
+    if job.check_steps and result.ok and not findings:
+        click.echo(_describe_checked_steps(step_count, job.check_steps), err=True)
     return _tell(job, result, findings, settings)
+
+
+def _describe_checked_steps(step_count: int, limit: int) -> str:
+    """Return the result of a check without findings. step_count: the steps that the script has taken."""
+    if not step_count:
+        return "No silent fault found, but no optimizer took a step."
+    whole = "" if step_count >= limit else ", the whole script"
+    return f"No silent fault found in {plural(step_count, 'step')}{whole}."
 
 
 def _say_stopped(number: int, waits: list[str], settings: _Settings) -> None:
@@ -145,8 +158,6 @@ def _tell(job: ScriptJob, result: Run, findings: list[Finding], settings: _Setti
         click.echo(f"\n{type(result.failure).__name__}: {result.failure}", err=True)
     for finding in findings:
         click.echo(f"\nSilent fault: {finding}", err=True)
-    if job.check_steps and result.ok and not findings:
-        click.echo(f"No silent fault found in {plural(job.check_steps, 'step')}.", err=True)
     if settings.report is not None:
         click.echo(f"Report: {settings.report}", err=True)
     if "GITHUB_ACTIONS" in os.environ:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import importlib
 import io
 import os
 import sys
@@ -15,6 +16,7 @@ import threading
 import types
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,7 @@ def run_as_main(
     threads: int,
     check_folder: str = "",
     check_steps: int = 0,
+    module_name: str = "",
 ) -> None:
     """Run a script as `__main__`. Every rank calls this.
 
@@ -51,13 +54,14 @@ def run_as_main(
         threads: The number of threads for one operation; 0 for torch's own choice.
         check_folder: Where to write records for a check of silent faults; "" for none.
         check_steps: After how many steps of an optimizer to stop.
+        module_name: Its name if it runs as `python -m` runs a module; "" for a script.
     """
     del related
     _set_threads(threads)
     code = compile(source, path, "exec", dont_inherit=True)
-    module = _make_main(path)
+    module = _make_main(path, module_name)
     sys.argv[:] = argv
-    folder = Path(os.path.realpath(path)).parent
+    folder = Path.cwd() if module_name else Path(os.path.realpath(path)).parent
     sys.path.insert(0, str(folder))
     own_helpers.install(folder)
     own_spawn.install(rank, world_size, Path(argv[0]).name)
@@ -67,6 +71,8 @@ def run_as_main(
     pid = os.getpid()
     try:
         try:
+            if package := module_name.rpartition(".")[0]:
+                importlib.import_module(package)
             exec(code, module.__dict__)
             processes.finish()
         finally:
@@ -104,11 +110,14 @@ def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
     return watch
 
 
-def _make_main(path: str) -> types.ModuleType:
-    """Return a new module `__main__`, with the names that Python gives a script."""
+def _make_main(path: str, name: str) -> types.ModuleType:
+    """Return a new module `__main__`, with the names that Python gives a script or the module `name`."""
     module = types.ModuleType("__main__")
     names = {"__file__": path, "__builtins__": builtins, "__cached__": None, "__annotations__": {}}
     module.__dict__.update(names)
+    if name:
+        module.__package__ = name.rpartition(".")[0]
+        module.__spec__ = spec_from_file_location(name, path)
     with suppress(AttributeError):
         del vars(builtins)["display"]  # the engine adds it for functions of a notebook
     sys.modules["__main__"] = module

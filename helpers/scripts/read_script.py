@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from helpers.ranks.cells import is_learner_file
@@ -25,12 +27,14 @@ class Script:
         name: The path as the caller wrote it, for `sys.argv` and for readers.
         path: The absolute path.
         related: The texts of the modules in its folder that it imports, and that those import.
+        module: Its name as a module, if it runs as `python -m` runs it; "" for a script.
     """
 
     name: str
     path: Path
     source: bytes
     related: bytes = field(default=b"", repr=False)
+    module: str = ""
 
     def place_of(self, file: str, line: int, function: str) -> Place:
         """Return a line's place as a reader knows it: by its path from the current folder."""
@@ -60,6 +64,34 @@ def read_script(name: str | Path) -> Script:
         )
     tree = _parse(shown, source)
     return Script(shown, path, source, b"\n".join(_related(path.parent, tree)))
+
+
+def read_module(name: str) -> Script:
+    """Read a module, found from the current folder on. Raise LaunchError if there is none."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise LaunchError(f"{name} is not the name of a module, such as package.train.")
+    found = _find_module(name)
+    if found is not None and found.submodule_search_locations is not None:
+        name = f"{name}.__main__"
+        found = _find_module(name)
+    if found is None or not str(found.origin).endswith(".py"):
+        raise LaunchError(f"there is no module {name} in this folder or among the packages.")
+    path = Path(str(found.origin))
+    script = read_script(path)
+    related = b"\n".join(_related(Path.cwd(), _parse(script.name, script.source)))
+    return replace(script, related=related, module=name)
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    """Find a module without importing its packages, whose code is the ranks' to run."""
+    found, folders, full_name = None, [os.getcwd(), *sys.path], ""
+    for part in name.split("."):
+        full_name = f"{full_name}.{part}" if full_name else part
+        found = PathFinder.find_spec(full_name, folders)
+        if found is None:
+            return None
+        folders = list(found.submodule_search_locations or ())
+    return found
 
 
 def _parse(name: str, source: bytes) -> ast.Module:

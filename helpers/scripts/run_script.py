@@ -159,6 +159,7 @@ def run_job(
             job.threads(),
             check_folder,
             job.check_steps,
+            script.module,
         ),
         display=display,
         caller=Caller(script.place_of, show_output=show_output),
@@ -166,8 +167,10 @@ def run_job(
     return explain_as_script(run)
 
 
-def check_job(job: ScriptJob, display: NoDisplay, **settings: Any) -> tuple[Run, list[Finding]]:
-    """Run the first steps of a script, and return its Run and its silent faults.
+def check_job(
+    job: ScriptJob, display: NoDisplay, **settings: Any
+) -> tuple[Run, list[Finding], int]:
+    """Run the first steps of a script, and return its Run, its silent faults and the number of steps.
 
     settings: of `run_job`.
     """
@@ -181,7 +184,7 @@ def check_job(job: ScriptJob, display: NoDisplay, **settings: Any) -> tuple[Run,
         dtypes = silent_faults(run.trace, ())
         findings += [Finding("different_dtypes", CERTAIN, (), None, text) for text in dtypes]
         run = replace(run, notes=tuple(note for note in run.notes if note not in dtypes))
-    return run, findings
+    return run, findings, max(each.step_count for each in records)
 
 
 def _is_consequence_of_stop(run: Run, records: Sequence[RankRecords]) -> bool:

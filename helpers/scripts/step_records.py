@@ -154,6 +154,11 @@ class RankRecords:
     cooperates: bool = False
     stopped: bool = False
 
+    @property
+    def step_count(self) -> int:
+        """The largest number of steps that one of the rank's optimizers has taken."""
+        return max((record.step for record in self.steps), default=0)
+
 
 @dataclass(frozen=True)
 class _Entry:

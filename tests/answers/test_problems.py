@@ -28,6 +28,7 @@ def is_answer(text: str, name: str = "f") -> bool:
 # --- not attempted --------------------------------------------------------------------------------
 
 STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
+STATIC = "    @staticmethod\n    def"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,8 @@ STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
         f"def f():\n    for i in range(3):\n        {STUB}\n    return i",
         f"def f():\n    def hook():\n        {STUB}\n    return hook",
         f"class f:\n    def __init__(self):\n        self.x = 1\n    def g(self):\n        {STUB}",
+        f"class f:\n{STATIC} a():\n        {STUB}\n{STATIC} b():\n        {STUB}",
+        f"class f(B):\n{STATIC} a(): return 1\n{STATIC} b():\n        {STUB}",
         "def f(): return 1\ndel f",
     ],
 )
@@ -68,6 +71,12 @@ def test_the_message_points_at_the_stub() -> None:
 )
 def test_accepts_conditional_not_implemented_error(text: str) -> None:
     assert is_answer(text)
+
+
+def test_one_written_hole_is_attempt() -> None:
+    methods = ("a(): return 1", f"b():\n        {STUB}")
+    for order in (methods, methods[::-1]):
+        assert is_answer("class f:" + "".join(f"\n{STATIC} {each}" for each in order))
 
 
 def test_names_misspelt_answer_and_cell() -> None:

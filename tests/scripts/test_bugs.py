@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,10 @@ def _marked(name: str, is_quick: bool, value: object) -> object:
 def test_right_script_raises_no_alarm(shape: Shape) -> None:
     script = shape.folder / f"{shape.name}.py"
     ending = in_this_process(script, shape.ranks, shape.args, *CHECK)
-    assert (ending.code, ending.errors) == (0, "No silent fault found in 20 steps.\n")
+    assert ending.code == 0
+    assert re.fullmatch(
+        r"No silent fault found in \d+ steps(, the whole script)?\.\n", ending.errors
+    )
     assert sum(ending.lines().values()) > 1
 
 

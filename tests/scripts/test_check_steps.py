@@ -107,6 +107,17 @@ def test_script_stops_after_steps(tmp_path: Path) -> None:
     assert (ending.code, ending.errors) == (0, "No silent fault found in 3 steps.\n")
 
 
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [(0, ", but no optimizer took a step."), (2, " in 2 steps, the whole script.")],
+)
+def test_counts_steps_of_short_script(tmp_path: Path, steps: int, said: str) -> None:
+    text = START + f"for step in range({steps}):\n    backward(); optimizer.step()\n"
+    (tmp_path / "train.py").write_text(text)
+    ending = in_this_process(tmp_path / "train.py", 1, (), "--check-steps", "3")
+    assert (ending.code, ending.errors) == (0, f"No silent fault found{said}\n")
+
+
 def test_failure_counts_more_than_findings(tmp_path: Path) -> None:
     text = FAULTS["never_reduced"] + "raise ValueError('no')\n"
     (tmp_path / "train.py").write_text(START + text)

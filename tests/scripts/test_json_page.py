@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "dumps" / "cases"
 HANG = (
     "import torch.distributed as dist\ndist.init_process_group()\n"
-    "if dist.get_rank() == 0:\n    dist.barrier()\n"
+    "def save():\n    dist.barrier()\n"
+    "if dist.get_rank() == 0:\n    save()\n"
 )
 SILENT = (
     "import os, torch\ntorch.manual_seed(int(os.environ['RANK']))\n"

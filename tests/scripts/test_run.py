@@ -56,6 +56,27 @@ def test_script_imports_its_own_helpers(folder: Path) -> None:
     assert "[rank 1] ['mine', 'mine']" in run_text(folder, text).stdout
 
 
+def test_module_runs_as_python_does(folder: Path) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "__init__.py").write_text("print('package')\n")
+    (folder / "pkg" / "conf.py").write_text("name = 'mine'\n")
+    shown = "print(rank, name, sys.argv, __name__, __package__, __spec__.name, sys.path[0])\n"
+    (folder / "pkg" / "train.py").write_text(f"from .conf import name\n{JOIN}{shown}")
+    result = course_run("--ranks", "1", "-m", "pkg.train", "--lr", "3")
+    assert result.stdout.splitlines() == [
+        "[rank 0] package",
+        f"[rank 0] 0 mine ['{folder}/pkg/train.py', '--lr', '3'] __main__ pkg pkg.train {folder}",
+    ]
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["pkg.train", "../train", "train.py", "torch"])
+def test_missing_module_has_one_line(folder: Path, name: str) -> None:
+    result = course_run("-m", name)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (4, 1), result.output
+    assert "module" in result.stderr
+
+
 def test_files_and_exit_handlers_end(folder: Path) -> None:
     text = "import atexit, os\natexit.register(print, 'bye')\n"
     text += "file = open('log' + os.environ['RANK'], 'w')\nfile.write('left open')\n"

@@ -153,6 +153,43 @@ def test_names_first_differing_calls(program: Program) -> None:
     assert {int(line) for line in re.findall(r"line (\d+)", sentence)} == marked(program), failure
 
 
+def total(x: torch.Tensor) -> None:
+    dist.all_reduce(x)
+
+
+def calls_of_one_helper(rank: int, n: int) -> None:
+    if rank == 0:
+        total(one())  # differs
+    for _ in range(2):
+        total(one())  # differs
+
+
+def sizes_of_one_helper(rank: int, n: int) -> None:
+    total(one(3))  # differs
+    if rank == 0:
+        total(one(3))
+    else:
+        dist.barrier()
+
+
+def test_names_callers_of_shared_helper() -> None:
+    failure = failure_of(calls_of_one_helper, 2)
+    assert isinstance(failure, Deadlock), failure
+    sentence = failure.diagnosis.summary.split("). ", 1)[0]
+    helper_line = inspect.getsourcelines(total)[1] + 1
+    assert {int(line) for line in re.findall(r"line (\d+)", sentence)} == {
+        helper_line,
+        *marked(calls_of_one_helper),
+    }, failure
+
+
+def test_shows_callers_of_last_call() -> None:
+    failure = failure_of(sizes_of_one_helper, 2)
+    line = inspect.getsourcelines(sizes_of_one_helper)[1] + 3
+    assert f"called from line {line} in sizes_of_one_helper" in str(failure), failure
+    assert str(failure).count("called from") == 1, failure
+
+
 def branches_of_their_own(rank: int, n: int) -> None:
     for _ in range(3):
         if rank == 0:
@@ -162,6 +199,16 @@ def branches_of_their_own(rank: int, n: int) -> None:
     dist.all_reduce(one())
     if rank == 0:
         dist.all_reduce(one())
+
+
+def branches_that_share_a_helper(rank: int, n: int) -> None:
+    for _ in range(3):
+        if rank == 0:
+            total(one())
+        else:
+            total(one())
+    if rank == 0:
+        total(one())
 
 
 def roles_that_take_turns(rank: int, n: int) -> None:
@@ -202,6 +249,7 @@ def parts_of_different_sizes(rank: int, n: int) -> None:
 
 RIGHT_UNTIL_ONE_LEFT = (
     branches_of_their_own,
+    branches_that_share_a_helper,
     roles_that_take_turns,
     objects_of_different_sizes,
     messages_and_calls,
