@@ -16,6 +16,8 @@ class PublishedRun:
 
     Args:
         microbatch: Samples of 2,048 tokens.
+        parts: Parts of each stage, above 1 with interleaved 1F1B.
+        samples: Samples of a step.
         teraflops: Teraflop/s reached by each GPU.
     """
 
@@ -24,23 +26,25 @@ class PublishedRun:
     tp: int
     pp: int
     microbatch: int
+    parts: int
+    samples: int
     teraflops: int
 
 
 _ROWS = (
-    (24, 2304, 24, 32, 1, 1, 16, 137),
-    (30, 3072, 32, 32, 2, 1, 16, 138),
-    (36, 4096, 32, 32, 4, 1, 16, 142),
-    (40, 6144, 48, 32, 8, 1, 8, 135),
-    (48, 8192, 64, 32, 8, 2, 4, 138),
-    (60, 10_240, 80, 32, 8, 4, 2, 140),
-    (80, 12_288, 96, 24, 8, 8, 2, 148),
-    (96, 16_384, 128, 15, 8, 16, 1, 155),
-    (105, 20_480, 128, 9, 8, 35, 1, 163),
-    (128, 25_600, 160, 6, 8, 64, 1, 163),
+    (24, 2304, 24, 32, 1, 1, 16, 1, 512, 137),
+    (30, 3072, 32, 32, 2, 1, 16, 1, 512, 138),
+    (36, 4096, 32, 32, 4, 1, 16, 1, 512, 142),
+    (40, 6144, 48, 32, 8, 1, 8, 1, 1024, 135),
+    (48, 8192, 64, 32, 8, 2, 4, 1, 1536, 138),
+    (60, 10_240, 80, 32, 8, 4, 2, 3, 1792, 140),
+    (80, 12_288, 96, 24, 8, 8, 2, 2, 2304, 148),
+    (96, 16_384, 128, 15, 8, 16, 1, 2, 2160, 155),
+    (105, 20_480, 128, 9, 8, 35, 1, 3, 2520, 163),
+    (128, 25_600, 160, 6, 8, 64, 1, 1, 3072, 163),
 )
 
 NARAYANAN_2021 = tuple(
-    PublishedRun(gpt("GPT", layers, hidden, heads), dp, tp, pp, microbatch, teraflops)
-    for layers, hidden, heads, dp, tp, pp, microbatch, teraflops in _ROWS
+    PublishedRun(gpt("GPT", layers, hidden, heads), *layout_and_speed)
+    for layers, hidden, heads, *layout_and_speed in _ROWS
 )
