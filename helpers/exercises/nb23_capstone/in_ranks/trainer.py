@@ -1,8 +1,7 @@
 """The script of 23.4: train a small language model on a mesh of data x tensor. Five functions are missing.
 
-    torchrun --nproc-per-node 4 trainer.py holes.py folder     # a checkpoint in `folder` is continued
-
-`train` calls the missing functions as attributes of `holes`, with a comment at each call.
+The check of 23.4 runs `train` under torchrun, and notebook 23 with `launch`. It calls the missing functions as
+attributes of `holes`, with a comment at each call.
 """
 
 from __future__ import annotations
