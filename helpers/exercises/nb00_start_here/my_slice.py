@@ -29,14 +29,14 @@ def judge_rank(got: Any, n: int) -> str:
     if got is None:
         return "nothing was returned"
     if not isinstance(got, (tuple, list)) or len(got) != 2:
-        return "this is not a pair (start, stop)"
+        return "the result isn't a pair (start, stop)"
     try:
         start, stop = index(got[0]), index(got[1])
     except (TypeError, ValueError):
         return "start and stop must be integers"
     if start > stop:
         return f"start {start} is after stop {stop}; an empty slice has start == stop"
-    return "" if start >= 0 and stop <= n else f"the slice goes beyond 0 to {n}"
+    return "" if start >= 0 and stop <= n else f"the slice isn't within 0 to {n}"
 
 
 def judge_all_ranks(values: list[Any], n: int) -> Finding | None:
@@ -47,13 +47,13 @@ def judge_all_ranks(values: list[Any], n: int) -> Finding | None:
         start, stop = slices[rank]
         if start < stop and not problem:
             if start > reached:
-                problem = f"element {reached} is in no slice"
+                problem = f"no slice contains element {reached}"
             elif start < reached:
                 both = sorted((owner, rank))
                 problem = f"element {start} is in the slices of ranks {both[0]} and {both[1]}"
             reached, owner = stop, rank
     if not problem and reached < n:
-        problem = f"element {reached} is in no slice"
+        problem = f"no slice contains element {reached}"
     lengths = [stop - start for start, stop in slices]
     if not problem and max(lengths) - min(lengths) > 1:
         problem = f"the lengths are {', '.join(map(str, lengths))}: they may differ by at most 1"

@@ -40,7 +40,7 @@ def run_in_grid(
         return {"pair": "return two tensors: the sum over the row, and the sum over the column"}
     shared = all(isinstance(t, torch.Tensor) and t.numel() for t in got)
     if shared and got[0].untyped_storage().data_ptr() == got[1].untyped_storage().data_ptr():
-        return {"pair": "both results share one storage: make a clone of `x` for each"}
+        return {"pair": "both results share the same memory: make a separate clone of `x` for each"}
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
@@ -68,8 +68,8 @@ def run_from_env(
     elif met is not None and not isinstance(met, TCPStore):
         other = f"in a {type(met).__name__}"
     if other:
-        said = f"MASTER_ADDR and MASTER_PORT say {address}, port {port}: leave them as they are"
-        other = f"the ranks met {other}; {said}"
+        said = f"but MASTER_ADDR and MASTER_PORT are {address} and {port}: leave both unchanged"
+        other = f"the ranks met {other}, {said}"
     return {"group": describe_group(), "met": other, "returned": returned}
 
 
@@ -97,7 +97,7 @@ def run_from_tcp(
         if met is not None and not isinstance(met, TCPStore):
             found[start] += f", met in a {type(met).__name__}"
         elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
-            found[start] += ", on a port of which rank 0 has never asked whether it is free"
+            found[start] += ", on a port that rank 0 never checked to be free"
         # Keep the groups of both jobs open until here. If both jobs used one port, an error has occurred by
         # now.
         wait_for_ranks(f"all open, {start}", rank, world_size)
@@ -130,11 +130,11 @@ def run_from_file(
         where = "" if met is None else f", met in a {type(met).__name__}"
         if isinstance(met, FileStore):
             path = Path(met.path).resolve()  # type: ignore[attr-defined]
-            where = ", in a file of its own"
+            where = ", in a separate file"
             if folder.resolve() not in path.parents:
-                where = ", in a file that is not in the folder: other machines may not see it"
+                where = ", in a file outside the folder, which other machines might not see"
             elif path in used:
-                where = ", in the file of the job before"
+                where = ", in the previous job's file"
             used.append(path)
         found[f"job {number}"] = describe_group() + where
         wait_for_ranks(f"all open, {number}", rank, world_size)

@@ -31,7 +31,7 @@ def case(draw: Draw) -> Case:
         f"{' and then '.join(ids[kind])}",
         [(ids[kind],)] * n,
         right=NamedParts(
-            [dict.fromkeys(right, f"rank {r} of {n}, in a file of its own") for r in range(n)],
+            [dict.fromkeys(right, f"rank {r} of {n}, in a separate file") for r in range(n)],
             advice=group_advice,
         ),
         facts={"jobs": [range(n)]},

@@ -48,8 +48,8 @@ def find_wrong_reductions(trace: Trace, case: Case) -> str:
         if [group for group in used if len(group) > 1] != wanted:
             listed = " and ".join(map(str, map(list, used))) or "no group"
             return (
-                f"rank {rank} calls all_reduce in {listed}; wanted is once in its row {list(row)} and "
-                f"once in its column {list(column)}."
+                f"rank {rank} calls all_reduce in {listed}; expected: once in its row {list(row)} and once "
+                f"in its column {list(column)}."
             )
     return ""
 
@@ -59,7 +59,9 @@ EXERCISE = Exercise(
     (
         WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Predicate(find_wrong_reductions, "one all_reduce in the row's group, one in the column's"),
+        Predicate(
+            find_wrong_reductions, "one all_reduce in the row's group and one in the column's"
+        ),
     ),
     failed=(GROUP_AS_OP,),
     kind=Kind.MODULE,

@@ -70,73 +70,74 @@ def find_mismatched_start(trace: Trace, case: Case) -> str:
         for own, rank in enumerate(job):
             calls = starts_of(trace, rank)
             if not calls:
-                return f"rank {rank} has a group, but no start of it was seen."
+                return f"rank {rank} has a process group, but no call of `init_process_group` was recorded."
             last = calls[-1]
             if (last["rank"], last["size"]) != (str(own), str(len(job))):
                 was = f"rank {last['rank']} of {last['size']}"
-                return f"rank {rank} started as {was}, not as {own} of {len(job)}."
+                return f"rank {rank} joined the job as {was}; expected: rank {own} of {len(job)}."
             ports |= {last["place"].rpartition(":")[2]} - {"a store"}
         if len(ports) > 1:
-            return f"the ranks of one job started at different places: {', '.join(sorted(ports))}."
+            return f"the ranks of one job use different addresses: {', '.join(sorted(ports))}."
     return ""
 
 
 START_TOGETHER = Predicate(
-    find_mismatched_start, "all ranks of a job start at one place, each as itself"
+    find_mismatched_start, "all ranks of a job use one address, each with its rank"
 )
 START_ADVICE = (
     CrashAdvice(
         ".",
-        "A process starts with a rank that is not below the world size. Ranks are counted from 0.",
+        "A process starts with a rank that is not below the world size. Ranks are counted from 0, so the "
+        "last one is `world_size - 1`.",
         when=_any_round(_has_rank_beyond_size),
     ),
     CrashAdvice(
         ".",
-        "Several processes start with the same rank. Each needs its own number in the whole job: its "
-        "rank, not its local rank.",
+        "Several processes start with the same rank. Each process needs a different number in the whole "
+        "job, so use its rank instead of its local rank.",
         when=_any_round(_has_equal_ranks),
     ),
     CrashAdvice(
         ".",
-        "The ranks wait at different addresses, so they never meet. All ranks of a job must use the "
-        "same one.",
+        "The ranks wait at different addresses, so they never find each other. All ranks of a job must "
+        "use the same address.",
         when=_waits_at_different_addresses,
     ),
     CrashAdvice(
         ".",
-        "Not all ranks reach `init_process_group`. A rank that does not has returned without the call, or "
+        "Not all ranks reach `init_process_group`. A missing rank has returned without calling it or "
         "still waits at an earlier line.",
         when=_lacks_a_start,
     ),
     CrashAdvice(
         ".",
-        "The ranks start with different world sizes.",
+        "The ranks start with different world sizes. All ranks of a job need the same one.",
         when=_any_round(_differs_between_ranks("size")),
     ),
     CrashAdvice(
         r"b'\d+'",
-        "The port is a value of type bytes, such as b'29500': a store's `get` returns bytes. Convert it: "
-        "`int(store.get(...))`.",
+        "The port is a bytes value, such as b'29500', because a store's `get` returns bytes. Convert it "
+        "by calling `int(store.get(...))`.",
     ),
     CrashAdvice(
         r"FileNotFoundError[\s\S]*/start \d",
-        "A rank opens a file that has not been written yet. Wait for it, or use a store: its `get` waits "
-        "until the key is set.",
+        "A rank opens a file that hasn't been written yet. Wait for the file, or use a store, whose `get` "
+        "waits until the key is set.",
     ),
     CrashAdvice(
         r"invalid literal for int\(\) with base 10: ''",
-        "A rank reads an empty file: a file exists before anything is in it. Write it under another name, "
-        "then rename it, or use a store: its `get` waits until the key is set.",
+        "A rank reads an empty file, because a file exists before its content is written. Write it under "
+        "another name and then rename it, or use a store, whose `get` waits until the key is set.",
     ),
     CrashAdvice(
         "port number missing",
-        "The address has no port. If the port is read from a file: a file exists before anything is in it. "
-        "Write it under another name, then rename it.",
+        "The address has no port. If you read the port from a file, that file might still be empty. Write "
+        "it under another name, then rename it.",
     ),
     CrashAdvice(
         "EADDRINUSE|address already in use",
-        "The port is in use already, perhaps by the other job. A port that is written down or computed may "
-        "be taken: have rank 0 ask the system for a free one.",
+        "The port is in use already, perhaps by the other job. A fixed or computed port might be taken, "
+        "so let rank 0 ask the system for a free one.",
     ),
 )
 
@@ -146,16 +147,22 @@ def group_advice(name: str, got: Parts) -> str:
     said = str(got.get(name))
     if said.startswith("no process group"):
         return (
-            "There is no process group when the function returns. Call `dist.init_process_group`, and do not "
-            "destroy the group."
+            "There is no process group when your function returns. Call `dist.init_process_group`, and "
+            "don't destroy the group."
         )
-    if "the file of the job before" in said:
+    if "the previous job's file" in said:
         return (
-            "Two jobs used the same file. That went well only because the first one cleaned up: a job that "
-            "is killed leaves its file, with the addresses of processes that no longer exist."
+            "Two jobs used the same file. This worked only because the first job cleaned up. A killed job "
+            "leaves its file behind, with the addresses of processes that no longer exist."
         )
     if "met in a FileStore" in said:
-        return "The ranks met in the file. Use it only to tell the others the port, and meet at tcp://."
-    if "never asked" in said:
-        return "The port was never checked to be free. Let the system choose one: `free_port()`, or port 0."
+        return (
+            "The ranks connected through the file. Use it only to pass the port to the other ranks, and "
+            "then connect through tcp://."
+        )
+    if "never checked" in said:
+        return (
+            "Rank 0 never checked that the port is free. Let the system choose a port by using "
+            "`free_port()` or port 0."
+        )
     return ""

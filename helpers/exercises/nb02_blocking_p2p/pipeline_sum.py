@@ -35,7 +35,7 @@ def find_large_message(trace: Trace, case: Case) -> str:
         if event.op == "send" and event.nbytes > most:
             return (
                 f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; a chunk of "
-                f"{chunk} has at most {most}."
+                f"{chunk} elements has at most {most} bytes."
             )
     return ""
 
@@ -55,8 +55,8 @@ EXERCISE = Exercise(
     (
         *TRANSFERS,
         Predicate(find_large_message, "no message is larger than a chunk", on_each_call=True),
-        Order(expected_calls, "each chunk is handed on before the next is taken"),
-        Peers(next_rank, "each rank sends to the next, the last one to none"),
+        Order(expected_calls, "each chunk is sent on before the next is received"),
+        Peers(next_rank, "each rank except the last sends to the next"),
     ),
     sizes=SIZES,
 )

@@ -13,7 +13,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb02_blocking_p2p.in_ranks import run_after_previous_case
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
 
-LETTER_PARTS = {1: "the length, one int64", 2: "the letter itself, float32"}
+LETTER_PARTS = {1: "the length (one int64)", 2: "the letter (float32)"}
 
 
 def case(draw: Draw) -> Case:
@@ -33,7 +33,7 @@ def find_wrong_tag(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op == "send" and event.tag not in LETTER_PARTS:
             return (
-                f"rank {event.rank} sends with tag {event.tag}{at(event)}; a length goes with tag 1, a "
+                f"rank {event.rank} sends with tag {event.tag}{at(event)}; send a length with tag 1 and a "
                 "letter with tag 2."
             )
     for rank in range(1, case.world_size):
@@ -41,11 +41,13 @@ def find_wrong_tag(trace: Trace, case: Case) -> str:
         wanted = {1: (8, "int64"), 2: (4 * case.facts["lengths"][rank], "float32")}
         for tag, (nbytes, dtype) in wanted.items():
             if tag not in sends:
-                return f"rank {rank} sends nothing with tag {tag}: {LETTER_PARTS[tag]}."
+                return (
+                    f"rank {rank} sends nothing with tag {tag}, which is for {LETTER_PARTS[tag]}."
+                )
             if (sends[tag].nbytes, sends[tag].dtype) != (nbytes, dtype):
                 return (
                     f"rank {rank} sends {sends[tag].nbytes} bytes of {sends[tag].dtype} with tag {tag}; "
-                    f"this tag is for {LETTER_PARTS[tag]}: {nbytes} bytes."
+                    f"this tag is for {LETTER_PARTS[tag]}, which has {nbytes} bytes."
                 )
     return ""
 
@@ -54,7 +56,7 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Predicate(find_wrong_tag, "a length with tag 1, a letter with tag 2"),
+        Predicate(find_wrong_tag, "lengths have tag 1, letters have tag 2"),
         Calls("send", lambda case, rank: 2 if rank else 0),
         Calls("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
     ),

@@ -17,7 +17,7 @@ from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import run_keeping_transfers
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILURE_ADVICE, TRANSFERS
 
-ENDS_ADVICE = "The rod is not a ring: rank 0 and the last rank have one neighbor each."
+ENDS_ADVICE = "The rod isn't a ring, so rank 0 and the last rank have only one neighbor each."
 
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:
@@ -68,12 +68,12 @@ EXERCISE = Exercise(
         Calls(
             "send",
             transfer_count,
-            why=f"That is one to each neighbor in each sweep. {ENDS_ADVICE}",
+            why=f"That's one message to each neighbor in each sweep. {ENDS_ADVICE}",
         ),
         Calls(
             "recv",
             transfer_count,
-            why=f"That is one from each neighbor in each sweep. {ENDS_ADVICE}",
+            why=f"That's one message from each neighbor in each sweep. {ENDS_ADVICE}",
         ),
         Peers(neighbors, "each rank sends to its neighbors"),
         InFlightTogether(

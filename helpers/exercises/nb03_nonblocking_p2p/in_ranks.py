@@ -44,7 +44,7 @@ class InFlightTransfer:
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         if self.waited:
             raise WaitedTwice(
-                "wait() is called twice on one transfer: gloo may wait forever the second time. "
+                "wait() is called twice on one transfer, and gloo might block forever in the second call. "
                 "Wait for each transfer once."
             )
         self.waited = True
@@ -156,19 +156,19 @@ class _BufferFiller:
         """Write message `index` into `buffer`."""
         if not 0 <= index < len(self.messages):
             raise ValueError(
-                f"there are {len(self.messages)} messages here, counted from 0: no message {index}."
+                f"message {index} doesn't exist: there are {len(self.messages)} messages, numbered from 0."
             )
         wanted = self.messages[index]
         if buffer.shape != wanted.shape or buffer.dtype != wanted.dtype:
             raise ValueError(
-                f"fill() writes {len(wanted)} elements of float32, but this buffer has the shape "
-                f"{tuple(buffer.shape)} and the dtype {buffer.dtype}. Make it by torch.empty(length)."
+                f"fill() writes {len(wanted)} float32 elements, but your buffer has shape "
+                f"{tuple(buffer.shape)} and dtype {buffer.dtype}. Create it with torch.empty(length)."
             )
         for number, transfer in enumerate(self.transfers):
             if not transfer.waited and _overlap(transfer.tensor, buffer):
                 raise BufferInUse(
-                    f"message {index} is to be filled into the buffer of message {number}, which nobody "
-                    f"has waited for: wait for message {number} first, or fill another buffer."
+                    f"message {index} would overwrite the buffer of message {number}, which might still be "
+                    f"in flight: wait for message {number} first, or fill another buffer."
                 )
         self.buffers.append(buffer)
         with span(f"{FILL} {index}"):

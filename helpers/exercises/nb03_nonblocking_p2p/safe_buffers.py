@@ -34,10 +34,10 @@ def case(draw: Draw) -> Case:
 
 def judge_buffer_count(got: Any, rank: int) -> Finding | None:
     if type(got) is not int:
-        return Finding("the number of buffers that were filled or sent is unknown")
+        return Finding("the number of filled or sent buffers is unknown")
     if 1 <= got <= 2:
         return None
-    return Finding(f"{got} tensors are filled or sent; two are enough")
+    return Finding(f"you fill or send {got} tensors; two are enough")
 
 
 def message_count(case: Case, rank: int) -> int:
@@ -54,13 +54,13 @@ def find_missing_overlap(trace: Trace, case: Case) -> str:
                 return f"rank {rank} never fills message {index + 1}."
             if send.start_ns > fill.start_ns:
                 return (
-                    f"rank {rank} fills message {index + 1} before it has issued message {index}; "
-                    "issue each message as soon as its buffer is full."
+                    f"rank {rank} fills message {index + 1} before issuing message {index}; issue each "
+                    "message as soon as its buffer is full."
                 )
             if not send.asynchronous or (send.wait_ns or fill.start_ns) < fill.start_ns:
                 return (
-                    f"rank {rank} waits for message {index}{at(send)} before it fills message "
-                    f"{index + 1}, so it idles; fill the other buffer while that message is in flight."
+                    f"rank {rank} waits for message {index}{at(send)} before filling message {index + 1}, "
+                    f"so it idles; fill the other buffer while message {index} is in flight."
                 )
     return ""
 

@@ -17,8 +17,8 @@ def _is_cycle(case: Case, run: Run) -> bool:
 FAILURE_ADVICE = (
     CrashAdvice(
         "was changed before wait",
-        "A tensor was written to while it was in flight. Until `wait()` returns, nothing may write to one "
-        "that is sent or received, not even another irecv. Receive into a separate tensor, such as "
+        "A tensor was changed while it was in flight. Until `wait()` returns, nothing may write to a "
+        "tensor being sent or received, not even another `irecv`. Receive into a separate tensor, such as "
         "`torch.empty_like(x)`, and write to it only after the wait.",
     ),
     CrashAdvice(

@@ -34,15 +34,13 @@ def find_wrong_batch(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op in {"send", "recv"} and event.call != "batch_isend_irecv":
             return (
-                f"rank {event.rank} calls {event.call}{at(event)}; hand both transfers to one "
+                f"rank {event.rank} calls {event.call}{at(event)}; pass both transfers to one "
                 "batch_isend_irecv instead."
             )
     for rank in range(case.world_size):
         batches = [e.call for e in trace.of(rank) if e.op == "span" and e.call.startswith(BATCH)]
         if batches and batches != [f"{BATCH} of 2"]:
-            return (
-                f"rank {rank} hands over a {', a '.join(batches)}; one call takes both transfers."
-            )
+            return f"rank {rank} starts a {', a '.join(batches)}; pass both transfers to one call."
     return ""
 
 
@@ -54,7 +52,7 @@ EXERCISE = Exercise(
         Calls("recv", transfer_count),
         Peers(
             lambda case, rank: ((rank + case.facts["by"]) % case.world_size,),
-            "each rank sends to the one that is `by` further on",
+            "each rank sends to the rank `by` places after it",
         ),
         Predicate(find_wrong_batch, "one batch_isend_irecv takes both transfers"),
         InFlightTogether(2, "both transfers are in flight together"),

@@ -9,7 +9,9 @@
 
 from helpers.checks.author import *
 
-ONE_CALL_ADVICE = "One call moves a whole tensor; the functions for objects pickle it and make two."
+ONE_CALL_ADVICE = (
+    "One call sends a whole tensor, while the functions for objects pickle it and make two calls."
+)
 
 
 def case(draw: Draw) -> Case:

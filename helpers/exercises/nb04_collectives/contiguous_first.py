@@ -36,7 +36,7 @@ EXERCISE = Exercise(
         OnlyCalls(("scatter",)),
         Root("src"),
         Calls("scatter", 1),
-        Calls(bytes_per_call="bytes", text="no more columns are handed in than there are"),
+        Calls(bytes_per_call="bytes", text="passes each column at most once"),
     ),
     failed=ROOT_ONLY_ADVICE,
 )

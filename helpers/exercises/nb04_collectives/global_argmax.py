@@ -67,8 +67,8 @@ EXERCISE = Exercise(
         Calls(most=2),
         Calls(
             bytes_per_call=16,
-            text="no more than two numbers in a call",
-            why="Two numbers have 16 bytes.",
+            text="passes at most two numbers per call",
+            why="Two numbers take 16 bytes.",
         ),
     ),
 )

@@ -40,11 +40,11 @@ EXERCISE = Exercise(
     (
         WaitsForAll(),
         OnlyCalls(("all_reduce",)),
-        Calls("all_reduce", 1, why="Put what has to be added into one tensor."),
+        Calls("all_reduce", 1, why="Put all values to be summed into one tensor."),
         Calls(
             bytes_per_call="bytes",
-            text="no more than three numbers",
-            why="Three float64 numbers have 24 bytes.",
+            text="passes at most three numbers",
+            why="Three float64 numbers take 24 bytes.",
         ),
     ),
 )

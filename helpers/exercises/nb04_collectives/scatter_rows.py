@@ -41,8 +41,8 @@ EXERCISE = Exercise(
         Calls("scatter", 1),
         Calls(
             bytes_per_call="bytes",
-            text="no more rows are handed in than needed",
-            why="Each rank needs its rows only.",
+            text="passes no more rows than needed",
+            why="Pass only the rows that the ranks need.",
         ),
     ),
     failed=ROOT_ONLY_ADVICE,

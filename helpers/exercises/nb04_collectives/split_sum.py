@@ -39,6 +39,6 @@ EXERCISE = Exercise(
         WaitsForAll(),
         OnlyCalls(("reduce_scatter",)),
         Calls("reduce_scatter", 1),
-        Calls(bytes_per_call="bytes", text="each element is handed in once"),
+        Calls(bytes_per_call="bytes", text="passes each element once"),
     ),
 )

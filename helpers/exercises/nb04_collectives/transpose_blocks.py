@@ -33,8 +33,8 @@ EXERCISE = Exercise(
         Calls("all_to_all", 1),
         Calls(
             bytes_per_call="bytes",
-            text="each element is handed in once",
-            why="Send each rank its block only.",
+            text="passes each element once",
+            why="Send each rank only its block.",
         ),
     ),
 )

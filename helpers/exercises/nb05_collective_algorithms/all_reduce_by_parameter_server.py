@@ -14,7 +14,7 @@ from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
 from helpers.exercises.nb05_collective_algorithms.shared import FAILURE_ADVICE, P2P_ONLY
 
-PUSH_ONCE_ADVICE = "A worker pushes once; the server answers each worker once."
+PUSH_ONCE_ADVICE = "Each worker sends its tensor once, and the server answers each worker once."
 
 
 def case(draw: Draw) -> Case:
@@ -40,7 +40,7 @@ EXERCISE = Exercise(
     case,
     (
         P2P_ONLY,
-        Peers(allowed_peers, "workers send to the server only"),
+        Peers(allowed_peers, "workers send only to the server"),
         Calls("send", lambda case, rank: len(allowed_peers(case, rank)), why=PUSH_ONCE_ADVICE),
         Calls(
             "send",

@@ -18,24 +18,26 @@ from helpers.exercises.nb05_collective_algorithms.in_ranks import run_with_scrip
 TOLERANCE, LENGTH_TOLERANCE = 0.10, 0.25
 """Largest relative errors of alpha and beta, and of the length. Robust fits are within 0.05."""
 NOT_THREE_NUMBERS = Finding("return three numbers: (alpha, beta, length)")
-UNITS_ADVICE = "Return seconds, and seconds per byte: no other units."
+UNITS_ADVICE = "Return alpha in seconds and beta in seconds per byte, not in other units."
 MEDIAN_ADVICE = (
     "Leave out the first measurement of each length, and take the median of about 20 others."
 )
 LONG_MESSAGE_ADVICE = (
-    "alpha is right. beta shows in long messages: at some megabytes nearly all the time is for bytes. "
-    + MEDIAN_ADVICE
+    "alpha is right. Take beta from long messages, because at a few megabytes, nearly all of the time "
+    "depends on the bytes. " + MEDIAN_ADVICE
 )
 SHORT_MESSAGE_ADVICE = (
-    "alpha is far too large. alpha shows in short messages, where the bytes hardly count."
+    "alpha is far too large. Take it from short messages, where the bytes cost almost no time."
 )
 SLOW_START_ADVICE = (
-    "alpha is too large, as it is if slow first or disturbed measurements count. " + MEDIAN_ADVICE
+    "alpha is too large, perhaps because slow first or disturbed measurements count. "
+    + MEDIAN_ADVICE
 )
 SMALL_ALPHA_ADVICE = (
-    "alpha is too small. Take it from short messages; a line through long ones alone may miss it."
+    "alpha is too small. Take it from short messages, because a line fitted only to long messages might "
+    "miss it."
 )
-BANDWIDTH_ADVICE = "This is the bandwidth. beta is the time per byte, its reciprocal."
+BANDWIDTH_ADVICE = "Your beta is the bandwidth. Return its reciprocal, the time per byte."
 CROSSOVER_ADVICE = "alpha and beta are right. Set the two costs equal and solve for n again."
 
 
@@ -72,14 +74,14 @@ def judge_fit(
         except (TypeError, ValueError, RuntimeError):
             return NOT_THREE_NUMBERS
         if relative_error(a, alpha) > TOLERANCE:
-            what = f"alpha is {a * 1e6:,.4g} µs, the truth is {alpha * 1e6:,.4g} µs"
+            what = f"alpha is {a * 1e6:,.4g} µs; the true value is {alpha * 1e6:,.4g} µs"
             return Finding(what, explain_fit(a / alpha, b / beta, b))
         if relative_error(b, beta) > TOLERANCE:
-            what = f"beta is {b * 1e9:,.4g} ns for each byte, the truth is {beta * 1e9:,.4g}"
+            what = f"beta is {b * 1e9:,.4g} ns per byte; the true value is {beta * 1e9:,.4g}"
             return Finding(what, explain_fit(a / alpha, b / beta, b))
         if relative_error(n, length) > LENGTH_TOLERANCE:
             return Finding(
-                f"the length is {n:,.0f} bytes, the truth is {length:,.0f}", CROSSOVER_ADVICE
+                f"the length is {n:,.0f} bytes; the true length is {length:,.0f}", CROSSOVER_ADVICE
             )
         return None
 

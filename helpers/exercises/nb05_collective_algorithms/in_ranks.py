@@ -32,5 +32,5 @@ def run_in_two_levels(
     before = x.clone()
     with watch_new_group(rank, world_size):
         total = answer(rank, world_size, x, per_host)
-    changed = "it has changed `x`, which must keep its values: work on a clone"
+    changed = "your function has changed `x`, which must keep its values: work on a clone"
     return {"x": "" if equal(before, x) else changed, "sum": total}

@@ -43,8 +43,8 @@ EXERCISE = Exercise(
         P2P_ONLY,
         OnePortRounds(
             lambda case: doubling_steps(case) + 2 * (extra_ranks(case) > 0),
-            "In a round both partners send: `isend`, then `recv`, then `wait`.",
-            "takes ⌊log2 p⌋ rounds, and two more where p is not a power of two",
+            "Both partners send in each round, so call `isend`, then `recv`, then `wait`.",
+            "takes ⌊log2 p⌋ rounds, plus two if p is not a power of two",
         ),
         Calls(
             "send",

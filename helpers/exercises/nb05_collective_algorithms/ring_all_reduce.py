@@ -22,8 +22,12 @@ from helpers.exercises.nb05_collective_algorithms.shared import (
     draw_summands,
 )
 
-SEND_TOGETHER_ADVICE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."
-CHUNK_ADVICE = "That is 2(p - 1) messages of one chunk; a chunk has at most ⌈N / p⌉ elements."
+SEND_TOGETHER_ADVICE = (
+    "All ranks send at once in each round, so call `isend`, then `recv`, then `wait`."
+)
+CHUNK_ADVICE = (
+    "That's 2(p - 1) messages of one chunk each, and a chunk has at most ⌈N / p⌉ elements."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -43,8 +47,8 @@ def find_large_message(trace: Trace, case: RuleCase) -> str:
     for event in trace.calls:
         if event.op == "send" and event.nbytes > case.facts["chunk"]:
             return (
-                f"rank {event.rank} sends {event.nbytes} bytes in one message{at(event)}; a chunk of ⌈N / p⌉ "
-                f"elements has {case.facts['chunk']}."
+                f"rank {event.rank} sends {event.nbytes} bytes in one message{at(event)}; a chunk of ⌈N / "
+                f"p⌉ elements has {case.facts['chunk']} bytes."
             )
     return ""
 

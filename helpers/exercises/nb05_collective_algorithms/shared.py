@@ -39,8 +39,9 @@ def _all_ranks_send(case: Case, run: Run) -> bool:
 
 
 SELF_MESSAGE_ADVICE = (
-    "A rank sends to itself or receives from itself. Is its peer computed right? If you count ranks from the "
-    "root, add the root again, modulo world_size. For what a rank already has it needs no message."
+    "A rank sends to itself or receives from itself. Check how you compute its peer. If you count ranks "
+    "from the root, add the root again, modulo world_size. A rank needs no message for data that it "
+    "already has."
 )
 FAILURE_ADVICE: tuple[Any, ...] = (
     CrashAdvice("should not be the same as the rank of the current process", SELF_MESSAGE_ADVICE),
@@ -49,8 +50,8 @@ FAILURE_ADVICE: tuple[Any, ...] = (
 )
 """The advice in `Exercise.failed` of all these exercises."""
 SEND_FIRST_ADVICE: Any = HangAdvice(
-    "All ranks send first, and each `send` waits for a `recv`. Both directions fit in one round: start with "
-    "`isend`, receive, then `wait()` for what you sent.",
+    "All ranks send first, and each `send` waits for a `recv`. To use both directions in one round, start "
+    "with `isend`, then receive, and then `wait()` for your send.",
     ("cycle",),
     _all_ranks_send,
 )

@@ -43,7 +43,7 @@ EXERCISE = Exercise(
             "send",
             lambda case, rank: case.world_size - 1,
             all_ranks=True,
-            why="Each rank but the root needs it once.",
+            why="Each rank except the root needs the tensor once.",
         ),
     ),
     failed=FAILURE_ADVICE,

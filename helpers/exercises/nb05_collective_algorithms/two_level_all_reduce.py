@@ -56,16 +56,17 @@ def find_excess_between_hosts(trace: Trace, case: Case) -> str:
             if event.op != "send" and len(set(homes)) < len(homes):
                 return (
                     f"rank {rank} calls {event.call}{at(event)} in a group of ranks "
-                    f"{', '.join(map(str, members))}: of several hosts, and of some of them more than one. "
-                    "Between hosts a group has one rank of each."
+                    f"{', '.join(map(str, members))}, which spans several hosts and has more than one rank "
+                    "on some of them. A group between hosts should have one rank per host."
                 )
             sent += bytes_sent(event)
             if event.op == "broadcast" and _forwards_broadcast(event):
                 sent += event.nbytes
             if sent > most:
                 return (
-                    f"rank {rank} sends {round(sent):,} bytes to other hosts, with {event.call}{at(event)}; "
-                    f"{most:,} are enough: a ring over one of `per_host` chunks."
+                    f"rank {rank} sends {round(sent):,} bytes to other hosts, with "
+                    f"{event.call}{at(event)}; {most:,} bytes are enough for a ring all-reduce of one of "
+                    "the `per_host` chunks."
                 )
     return ""
 
@@ -84,7 +85,7 @@ EXERCISE = Exercise(
         WaitsForAll(),
         Predicate(
             find_excess_between_hosts,
-            "between hosts: one rank of each, and at most 2(h - 1)/h of a chunk from a rank",
+            "between hosts, groups have one rank per host, and a rank sends at most 2(h - 1)/h of a chunk",
         ),
     ),
     failed=(GROUP_AS_OP,),

@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
 
     def judge(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, (list, tuple)) or len(got) != 2:
-            return Finding("two things must come back: the weights and the mean")
+            return Finding("return two things: the weights and the mean")
         if problem := difference(weights[best], got[0], 0, "weights"):
             return Finding(problem)
         problem = difference(mean, got[1], MEAN_TOLERANCE.get(dtype, 1e-6), "mean")
@@ -59,8 +59,8 @@ def find_weights_outside_broadcast(trace: Trace, case: Case) -> str:
         others = [e for e in trace.of(rank) if e.is_collective and e.op != "broadcast"]
         if sum(event.nbytes for event in others) >= size:
             return (
-                f"rank {rank} hands as many bytes as its whole weights have to {others[-1].call}; the "
-                "weights of one rank are wanted, and one broadcast carries them."
+                f"rank {rank} passes as many bytes as all its weights to {others[-1].call}; only the best "
+                "rank's weights are needed, and one broadcast sends them."
             )
     return ""
 

@@ -50,16 +50,16 @@ def case(draw: Draw) -> Case:
         if absent and rank:
             return None
         if absent and "raised" not in got:
-            return Finding(f"{who} never came, and yet rank 0 returned")
+            return Finding(f"{who} never arrived, but rank 0 returned without an error")
         if absent and (said := describe_wrong_ranks(str(got["raised"]), absent, n)):
             return Finding(
-                f"{who} never came, but rank 0's error {said}",
+                f"{who} never arrived, but rank 0's error {said}",
                 WAIT_ALL_ADVICE if said.startswith("names only") else "",
             )
         if not absent and (problem := difference(sums, got.get("returned"), 1e-5)):
             return Finding(problem)
         if got.get("asked") and got["asked"][0] != patience:
-            asked = f"{got['asked'][0]} s" if got["asked"][0] >= 0 else "the group's own timeout"
+            asked = f"{got['asked'][0]} s" if got["asked"][0] >= 0 else "the group's timeout"
             return Finding(f"`monitored_barrier` waits for {asked}; `patience` is {patience} s")
         return None
 
@@ -93,7 +93,7 @@ def find_wrong_roll_call(trace: Trace, case: Case) -> str:
         calls = [event.call for event in trace.calls.of(rank)]
         if rank not in case.facts["absent"] and calls[:1] != ["monitored_barrier"]:
             first = f"its first call is {calls[0]}" if calls else "it makes no call"
-            return f"rank {rank} does not begin with monitored_barrier: {first}."
+            return f"rank {rank} doesn't start with monitored_barrier: {first}."
         if calls.count("monitored_barrier") > 1 or "barrier" in calls:
             return f"rank {rank} calls {', '.join(calls[:4])}; one monitored_barrier is enough."
     return ""
@@ -108,12 +108,13 @@ EXERCISE = Exercise(
         Calls(
             "all_reduce",
             most=lambda case, rank: max(1, case.facts["steps"]) + 1,
-            why="One to agree on the number of steps, and one for each step.",
+            why="You need one to agree on the number of steps, and one for each step.",
         ),
     ),
     failed=(
         HangAdvice(
-            "In this case {who} {never}. Call `monitored_barrier(timeout=patience)` first: it names them.",
+            "In this case, {who} {never}. Call `monitored_barrier(timeout=patience)` first, because "
+            "its error names the missing ranks.",
             when=lambda case, run: bool(case.facts["absent"]),
         ),
     ),

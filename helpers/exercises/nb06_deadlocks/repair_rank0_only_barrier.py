@@ -25,7 +25,7 @@ def find_wrong_preparation(trace: Trace, case: Case) -> str:
     prepared = [event.rank for event in trace.spans if event.call == "prepare"]
     if prepared != [0]:
         who = f"by {plural_ranks(prepared)}" if prepared else "by no rank"
-        return f"the data is prepared {who}; rank 0 alone prepares it, once."
+        return f"the data is prepared {who}; only rank 0 should prepare it, once."
     for rank in range(case.world_size):
         reads = sum(e.call == "read" for e in trace.spans.of(rank))
         if reads != 1:
@@ -47,11 +47,9 @@ def find_wrong_order(trace: Trace, case: Case) -> str:
             passed = barrier.end_ns or barrier.start_ns
             for event in events:
                 if event.call == "prepare" and event.start_ns > barrier.start_ns:
-                    return (
-                        f"rank {rank} comes to the barrier before it prepares: prepare comes first."
-                    )
+                    return f"rank {rank} calls the barrier before preparing: call prepare() first."
                 if event.call == "read" and event.start_ns < max(passed, barrier.wait_ns or 0):
-                    return f"rank {rank} reads before it has passed the barrier."
+                    return f"rank {rank} calls read() before passing the barrier."
     return ""
 
 

@@ -37,8 +37,8 @@ def find_pickling_call(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.call.endswith("_object"):
             return (
-                f"rank {event.rank} calls {event.call}, which pickles its tensor; here tensors are sent "
-                "as they are, once their sizes agree."
+                f"rank {event.rank} calls {event.call}, which pickles its tensor; make the sizes equal "
+                "instead, and send the tensors directly."
             )
     return ""
 

@@ -44,7 +44,9 @@ class _ImportBlocker:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
-    raise RuntimeError("this exercise builds DistributedSampler by hand; torch's own is disabled")
+    raise RuntimeError(
+        "in this exercise, you write DistributedSampler yourself, so torch's class is disabled"
+    )
 
 
 def run_all_readers(
@@ -109,6 +111,6 @@ class _Stream(IterableDataset[tuple[int, int]]):
 def _endless_stream(readers: int) -> Iterator[int]:
     yield from range(MAX_ROUNDS * readers)
     raise RuntimeError(
-        f"a reader has read {MAX_ROUNDS * readers} samples and returned fewer than three of them. Either it "
-        "reads ahead, which a stream without an end does not allow, or its share is too small"
+        f"a reader has read {MAX_ROUNDS * readers} samples but returned fewer than three of them. Either "
+        "it reads ahead, which is impossible in an endless stream, or its share is too small"
     )

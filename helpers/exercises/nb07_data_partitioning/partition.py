@@ -16,13 +16,13 @@ from helpers.exercises.nb07_data_partitioning.in_ranks import run_with_seeds
 from helpers.exercises.nb07_data_partitioning.shared import as_int_list, find_uneven_shares
 
 ONE_ORDER_ADVICE = (
-    "The ranks, or the calls, do not draw the same order. Shuffle with a generator seeded with `seed` "
-    "and nothing else, then take your part."
+    "The order differs between ranks or between calls. Shuffle with a generator seeded with `seed` and "
+    "nothing else, then take your rank's part."
 )
-REMAINDER_ADVICE = "The remainder of the division is lost. Some ranks take one more sample."
+REMAINDER_ADVICE = "The remainder of the division is lost. Let some ranks take one more sample."
 REPEATED_ADVICE = (
-    "Samples were repeated so that all ranks have the same number. Here nothing is repeated: the numbers may "
-    "differ by one."
+    "You repeated samples to give all ranks the same number. Don't repeat any here, because the numbers "
+    "may differ by one."
 )
 SHUFFLE_ADVICE = "Shuffle all samples first, then deal them out."
 MIN_SHUFFLED = 16
@@ -46,11 +46,11 @@ def judge_rank(tries: Any) -> Finding | None:
     lists = [as_int_list(one) for one in tries] if isinstance(tries, list) else [None]
     if len(lists) != 5 or any(one is None for one in lists):
         return Finding(
-            "what it returns is not a list of ints", "`.tolist()` turns a tensor into one."
+            "the result isn't a list of ints", "`.tolist()` turns a tensor into a list of ints."
         )
     if lists[0] != lists[1]:
         return Finding(
-            "called again with the same seed, it returns something else", ONE_ORDER_ADVICE
+            "a second call with the same seed returns a different result", ONE_ORDER_ADVICE
         )
     return None
 
@@ -81,18 +81,19 @@ def find_missing_shuffle(tries: list[list[list[int]]], length: int) -> Finding |
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
         return Finding(
-            what, "The order does not depend on `seed`: pass it to the generator that shuffles."
+            what,
+            "The order does not depend on `seed`. Seed the generator used for shuffling with it.",
         )
     shares = [share for one in tries for share in one if len(share) > 2]
     steps = [{(b - a) % length for a, b in pairwise(share)} for share in shares]
     if steps and all(len(each) == 1 for each in steps):
-        what = "the samples are moved along by the seed, not shuffled"
+        what = "the seed only shifts the samples instead of shuffling them"
         return Finding(what, "Shuffle with `torch.randperm`.")
     dealt = [{frozenset(share) for share in one} for one in tries]
     if len(tries[0]) > 1 and all(one == dealt[0] for one in dealt):
-        return Finding("every seed deals the samples into the same shares", SHUFFLE_ADVICE)
+        return Finding("every seed divides the samples into the same shares", SHUFFLE_ADVICE)
     if shares and all(share == sorted(share) for share in shares):
-        return Finding("each rank's samples come in ascending order, whatever the seed is")
+        return Finding("each rank's samples are in ascending order for every seed")
     return None
 
 

@@ -37,7 +37,7 @@ def case(draw: Draw) -> Case:
 def judge_rank(shares: Any, readers: int) -> Finding | None:
     """Describe the problem with the shares of one rank's readers, regardless of other ranks' shares."""
     if not isinstance(shares, list) or len(shares) != readers or None in map(as_int_list, shares):
-        return Finding("what it returns are not samples of the stream")
+        return Finding("the results aren't lists of samples from the stream")
     return None
 
 

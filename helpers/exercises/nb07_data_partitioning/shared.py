@@ -50,13 +50,15 @@ def find_uneven_shares(shares: Mapping[str, Sequence[int]], samples: Sequence[in
                 return f"{name} has {sample}, which is not one of the samples"
             if not left[sample]:
                 other = "it" if owner[sample] == name else owner[sample]
-                return f"{name} has {sample}, which {other} has already"
+                return f"{name} has {sample}, which {other} already has"
             left[sample] -= 1
             owner[sample] = name
     if missing := [sample for sample in dict.fromkeys(samples) if left[sample]]:
         few = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        return f"no share has {few}"
+        return f"no share contains {few}"
     sizes = [len(share) for share in shares.values()]
     if max(sizes) - min(sizes) > 1:
-        return f"the shares have {', '.join(map(str, sizes))} samples: more than one apart"
+        return (
+            f"the shares have {', '.join(map(str, sizes))} samples, which differ by more than one"
+        )
     return ""

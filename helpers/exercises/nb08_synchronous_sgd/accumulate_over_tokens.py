@@ -62,7 +62,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Calls(
             "all_reduce",
-            text="each gradient is sent once, and one number of tokens",
+            text="each gradient and one number of tokens are sent once",
             why="Add up the gradients and the tokens of all microbatches first, then synchronize once.",
         ),
         WaitsForAll(),

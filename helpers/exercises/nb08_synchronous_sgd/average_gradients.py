@@ -17,8 +17,8 @@ from helpers.exercises.shared.gradients import NO_GRAD_ADVICE
 
 PARAMETER_NAMES = ("table", "first", "second", "shift", "scale")
 FROZEN_ADVICE = (
-    "Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as "
-    "is."
+    "Skip parameters with requires_grad=False: they aren't trained, so their `p.grad` must not "
+    "change."
 )
 
 
@@ -67,8 +67,8 @@ EXERCISE = Exercise(
         Calls(
             "all_reduce",
             text="each trained parameter's gradient is sent once",
-            why="A weight with two names is sent once: `model.parameters()` returns it once. A frozen "
-            "parameter is not sent.",
+            why="Send a weight with two names only once: `model.parameters()` returns it once. Don't send "
+            "frozen parameters.",
         ),
         WaitsForAll(),
     ),

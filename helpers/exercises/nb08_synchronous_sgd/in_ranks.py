@@ -28,7 +28,7 @@ MAX_STATE_CHARS = 100
 """Largest length of a loader's state as JSON, in characters."""
 IGNORED = -100
 """The class of tokens that `cross_entropy` leaves out."""
-WEIGHTS_CHANGED = "the weights have changed; only the gradients `p.grad` may"
+WEIGHTS_CHANGED = "the weights have changed, but only the gradients `p.grad` may change"
 
 
 def run_with_gradients(
@@ -98,7 +98,7 @@ def run_accumulation(
     at_once = (
         f"{largest} rows of x go through the model at once, but the largest microbatch has {fits}"
     )
-    held = f"{most} microbatches went forward before the first backward: all their activations are kept"
+    held = f"{most} microbatches ran forward before the first backward, so all their activations were kept"
     same = equal(flat(model), flat(build_classifier(weights)))
     return {
         "weights": "" if same else WEIGHTS_CHANGED,
@@ -153,7 +153,7 @@ def run_training(
         **recorded(),
         "samples": samples,
         "losses": losses,
-        "buffer": "" if kept else "a buffer has changed; only parameters are averaged",
+        "buffer": "" if kept else "a buffer has changed, but only parameters should be averaged",
     }
 
 

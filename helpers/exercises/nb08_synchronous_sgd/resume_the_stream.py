@@ -85,8 +85,8 @@ LISTS_ADVICE = (
     "Return one list of sample numbers for each step, even if the list is short or empty."
 )
 GENERATOR_ADVICE = (
-    "`torch.manual_seed`, and drawing without `generator=`, change the numbers that other code draws later, "
-    "such as dropout. Use a generator of your own: `torch.Generator().manual_seed(...)`."
+    "Calling `torch.manual_seed` or drawing without `generator=` changes the random numbers of other "
+    "code, such as dropout. Create a separate generator: `torch.Generator().manual_seed(...)`."
 )
 
 
@@ -104,11 +104,11 @@ def find_wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
         return f"the ranks read {sorted(read)}, but the next samples are {sorted(wanted)}"
     sizes = [len(share) for share in shares.values()]
     even = max(sizes) - min(sizes) <= 1
-    told = ", ".join(f"rank {rank} {size}" for rank, size in zip(shares, sizes, strict=True))
+    told = ", ".join(f"rank {rank}: {size}" for rank, size in zip(shares, sizes, strict=True))
     return (
         ""
         if even
-        else f"uneven shares of {len(read)} samples ({told}): they may differ by one at most"
+        else f"the shares of {len(read)} samples are uneven ({told}): they may differ by at most one"
     )
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from helpers.checks.author import *
 from helpers.exercises.shared.in_ranks.classifier import Rule
 
-STEPS_ADVICE = "This changes the weights: only leave the mean in `p.grad`; the caller steps."
+STEPS_ADVICE = (
+    "This changes the weights. Only store the mean in `p.grad`, because the caller runs the optimizer's "
+    "step."
+)
 MICROBATCH_ADVICE = (
-    "Run forward and backward for one microbatch before the next: backward frees its activations."
+    "Run forward and backward for one microbatch before starting the next, because backward frees the "
+    "activations."
 )
 ACCUMULATION_ADVICE = {
     "weights": STEPS_ADVICE,
     "samples": MICROBATCH_ADVICE,
     "held": MICROBATCH_ADVICE,
-    "mode": "Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.",
+    "mode": "Leave the model in training mode, because in eval mode, dropout is off and BatchNorm's "
+    "statistics aren't updated.",
 }
 """Advice for each problem reported by `run_accumulation`."""
 NO_GRADIENT_ADVICE = CrashAdvice(

@@ -21,8 +21,8 @@ from helpers.exercises.shared.gradients import (
 )
 
 SAMPLES_ADVICE = (
-    "Each sample goes through the model once: a rank takes its own share of each batch, and returns the loss "
-    "on which it called backward."
+    "Each sample should go through the model once: a rank takes only its share of each batch, and returns "
+    "the same loss that it called backward on."
 )
 
 
@@ -54,9 +54,9 @@ EXERCISE = Exercise(
             most="parameters",
             total_bytes="weights",
             text="the weights are broadcast once",
-            why="Once, at the start.",
+            why="Broadcast them only at the start.",
         ),
-        Calls("all_reduce", text="one gradient and one loss are sent in each step"),
+        Calls("all_reduce", text="each gradient and one loss are sent in each step"),
         WaitsForAll(),
     ),
     failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, died=True)),

@@ -64,8 +64,8 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Calls(
             "all_reduce",
-            text="each gradient is sent once, and one number of samples",
-            why="The number of all samples is the same for all gradients: add it up once.",
+            text="each gradient and one number of samples are sent once",
+            why="The total number of samples is the same for all gradients, so add it up only once.",
         ),
         WaitsForAll(),
     ),

@@ -28,10 +28,9 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
 )
 
 ORDER_ADVICE = (
-    "Ranks sent different buckets in one call, as their gradients become ready in different orders, or not "
-    "at "
-    "all. Start buckets in one fixed order: bucket 1 waits until bucket 0 has started, even if it is "
-    "complete."
+    "The ranks passed different buckets to one call, because their gradients become ready in different "
+    "orders or not at all. Start the buckets in a fixed order: bucket 1 waits until bucket 0 has started, "
+    "even if bucket 1 is already complete."
 )
 
 
@@ -94,11 +93,10 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
         if sizes != wanted * steps:
             first = ", ".join(str(event.nbytes) for event in made[: max(1, len(made) // steps)])
             return (
-                f"rank {rank} makes {plural(len(made), 'all_reduce')} in {steps} steps, the first ones of "
-                f"{first} bytes; the buckets of a step have {', '.join(map(str, wanted))} bytes. Go through "
-                "the trained parameters from the last to the first; start a new bucket where one would "
-                "exceed "
-                "the limit (filling it exactly is allowed)."
+                f"rank {rank} makes {plural(len(made), 'all_reduce')} in {steps} steps, starting with "
+                f"{first} bytes; the buckets of a step have {', '.join(map(str, wanted))} bytes. Go "
+                "through the trained parameters from the last to the first, and start a new bucket when "
+                "the next gradient would exceed the limit (filling a bucket exactly is allowed)."
             )
     return ""
 

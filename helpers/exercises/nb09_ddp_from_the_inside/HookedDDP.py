@@ -40,20 +40,20 @@ EARLY_WRITE = "was changed before wait"
 EARLY_WRITE_ADVICE = (
     CrashAdvice(
         EARLY_WRITE,
-        "A gradient is reduced more than once in one backward: its hook is registered more than once. "
-        "Register each hook once, in `__init__`, over `module.parameters()`.",
+        "A gradient is reduced more than once in one backward, because its hook is registered more than "
+        "once. Register each hook once, by looping over `module.parameters()` in `__init__`.",
         when=lambda case, run: _records(HOOKED_TWICE, run),
     ),
     CrashAdvice(
         EARLY_WRITE,
-        "A gradient is reduced again before the wait for its first all_reduce. Start one all_reduce for each "
-        "gradient in each backward.",
+        "A gradient is reduced again while its first all_reduce is in flight. Start one all_reduce for "
+        "each gradient in each backward.",
         when=lambda case, run: _records(REDUCED_TWICE, run),
     ),
     CrashAdvice(
         EARLY_WRITE,
-        "A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in "
-        "finish() what you keep: a Work of the last step says nothing about this step.",
+        "A gradient is changed between its all_reduce and the wait. Wait first, then divide. Also clear "
+        "your list of Works in finish(), because a Work of the last step says nothing about this step.",
     ),
 )
 

@@ -17,15 +17,14 @@ TENSOR_KINDS = (
     ("scale", "hidden"),
 )
 IN_PLACE_ADVICE = (
-    "Receive into the module's own tensors, `dist.broadcast(p.detach(), src)`: optimizers keep "
-    "those."
+    "Receive into the module's existing tensors by calling `dist.broadcast(p.detach(), src)`, because "
+    "optimizers keep references to them."
 )
 ADVICE = {
     "tensors": IN_PLACE_ADVICE,
-    "memory": "`p.data = ...` gives the parameter other memory. Views of the old memory, such as a flat "
-    "bucket "
-    "of parameters, miss the new values: receive into it, or use `copy_`.",
-    "requires_grad": "Broadcast `p.detach()`: then requires_grad can stay as it is.",
+    "memory": "`p.data = ...` gives the parameter new memory, so views of the old memory, such as a flat "
+    "bucket of parameters, miss the new values. Receive into the old memory, or use `copy_`.",
+    "requires_grad": "Broadcast `p.detach()`, so that you don't need to change requires_grad.",
 }
 
 
@@ -72,8 +71,8 @@ EXERCISE = Exercise(
         Calls(
             "broadcast",
             text="each tensor is sent once",
-            why="A weight with two names is sent once: `parameters()` returns it once, `state_dict()` twice. "
-            "Objects are larger than their tensors.",
+            why="Send a weight with two names only once: `parameters()` returns it once, but "
+            "`state_dict()` returns it twice. Pickled objects are larger than their tensors.",
         ),
         WaitsForAll(),
         Root("src"),
@@ -81,7 +80,8 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "is a leaf Variable|a view of a leaf|requires grad",
-            "Autograd guards the weights: write into `p.detach()`, or under `with torch.no_grad():`.",
+            "Autograd doesn't allow changing a weight in place. Write to `p.detach()`, or write under "
+            "`with torch.no_grad():`.",
         ),
         CrashAdvice("", UNEQUAL_ADVICE, died=True),
     ),

@@ -16,7 +16,8 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import DDP_COLLECTIVES
 TOLERANCE = {torch.float32: 4e2, torch.float64: 4e6}
 """Allowed error after values have passed through float16, as a multiple of the dtype's usual tolerance."""
 WAIT_ADVICE = (
-    "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
+    "Return `work.get_future().then(...)` without waiting, because DDP waits at the end of "
+    "backward."
 )
 
 
@@ -75,7 +76,7 @@ EXERCISE = Exercise(
         Predicate(find_blocking_call, "no call in the hook waits"),
         Calls("all_reduce", text="one all_reduce for each bucket"),
     ),
-    failed=(HangAdvice("On every rank the hook must reduce its bucket."),),
+    failed=(HangAdvice("The hook must call all_reduce for its bucket on every rank."),),
     kind=Kind.MODULE,
     driver=run_compression,
     reported=("waits",),

@@ -14,8 +14,8 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Layers, run_sear
 
 LAYERS = ("table", "left", "norm", "right", "spare", "out")
 ADVICE = {
-    "backward": "Begin at output.grad_fn and follow next_functions, without running backward.",
-    "gradients": "Leave `p.grad` as it was: DDP asks before backward runs.",
+    "backward": "Start at output.grad_fn and follow next_functions without running backward.",
+    "gradients": "Don't change `p.grad`, because DDP runs this search before backward.",
 }
 
 
@@ -51,8 +51,8 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "does not require grad",
-            "Begin at output.grad_fn and follow next_functions. An output may have no graph to run backward "
-            "in.",
+            "Start at output.grad_fn and follow next_functions instead of running backward, because an "
+            "output might have no graph.",
         ),
     ),
     kind=Kind.MODULE,

@@ -253,7 +253,7 @@ def _watch_in_flight(problems: list[str]) -> Iterator[None]:
     def compare_versions(self: Any) -> None:
         now = [own._version for own, _ in self.written_pairs]
         if not self._is_finished and getattr(self, "versions", now) != now:
-            problems.append("a tensor is written to between its all_reduce and the wait() for it")
+            problems.append("a tensor is changed between its all_reduce and the wait() for it")
         end(self)
 
     adversarial._InFlightCall.__init__ = record_versions  # type: ignore[method-assign, assignment]
@@ -351,13 +351,13 @@ def _try_flag(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
 
 
 _FLAG_PROBLEMS = {
-    "off": "inside the block the flag is not False",
-    "comes out": "an exception inside the block does not come out of it",
-    "inner": "in a block inside another one, the flag is not False",
-    "nested": "after an inner block, the flag is no longer False in the outer one",
-    "behind": "after two nested blocks, the flag is no longer True",
-    "restored": "after an exception inside the block, the flag is not what it was before",
-    "interrupted": "after a KeyboardInterrupt inside the block, the flag is not what it was before",
+    "off": "the flag isn't False inside the block",
+    "comes out": "an exception raised inside the block isn't passed on",
+    "inner": "the flag isn't False inside a nested block",
+    "nested": "the flag is no longer False in the outer block after an inner block",
+    "behind": "the flag isn't True again after two nested blocks",
+    "restored": "the flag isn't restored after an exception inside the block",
+    "interrupted": "the flag isn't restored after a KeyboardInterrupt inside the block",
 }
 
 
@@ -428,7 +428,7 @@ def run_search(
     except RuntimeError as error:
         if _SECOND_BACKWARD_ERROR not in str(error):
             raise
-        ran = "backward ran; walk through the graph instead"
+        ran = "your function ran backward; walk through the graph instead"
     kept = all(p.grad is g for p, g in zip(model.parameters(), left, strict=True))
     return {
         "backward": ran,
@@ -490,8 +490,8 @@ def _check_hook(answer: Callable[..., Any], waits: list[str]) -> Callable[..., A
             future = answer(state, bucket)
         if not isinstance(future, torch._C.Future):  # the Future of a Work is of this base class
             raise TypeError(
-                f"compress_gradients returns {type(future).__name__}; DDP wants a torch.futures.Future. "
-                "work.get_future().then(...) gives one."
+                f"compress_gradients returns {type(future).__name__}, but DDP needs a "
+                "torch.futures.Future. Return work.get_future().then(...)."
             )
         return future
 
@@ -542,7 +542,9 @@ def _disable(owner: Any, name: str, shown_name: str) -> Iterator[None]:
     real = getattr(owner, name)
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotAllowed(f"{shown_name} is what you are to write: do not use it.")
+        raise NotAllowed(
+            f"{shown_name} is disabled, because this exercise asks you to write it yourself."
+        )
 
     setattr(owner, name, refuse)
     try:

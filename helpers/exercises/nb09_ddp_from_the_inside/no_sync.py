@@ -13,14 +13,14 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import DDP_COLLECTIVES
 from helpers.exercises.shared.gradients import PARITY_MARGIN, draw_samples, draw_weights
 
 ADVICE = {
-    "off": "`require_backward_grad_sync` is the flag: it must be False while the block runs.",
-    "comes out": "Do not swallow the exception: restore the flag in `finally:`, without `except:` or "
-    "`return` there.",
-    "inner": "Set the flag to False for the block; do not flip it.",
+    "off": "The flag is `require_backward_grad_sync`, and it must be False while the block runs.",
+    "comes out": "Don't swallow the exception. Restore the flag in `finally:`, without using `except:` or "
+    "a `return`.",
+    "inner": "Set the flag to False for the block instead of flipping it.",
     "nested": "Restore the flag to what it was before the block, which may have been False.",
     "behind": "Restore the flag to what it was before the block.",
     "restored": "Restore the flag in `finally:`, around the `yield`.",
-    "interrupted": "Restore the flag in `finally:`: KeyboardInterrupt is not an Exception.",
+    "interrupted": "Restore the flag in `finally:`, because KeyboardInterrupt isn't a subclass of Exception.",
 }
 
 
@@ -44,12 +44,13 @@ EXERCISE = Exercise(
     (
         OnlyCalls(DDP_COLLECTIVES),
         Calls(
-            "all_reduce", "steps", why="That is once in each step, in the backward after the block."
+            "all_reduce", "steps", why="That's once in each step, in the backward after the block."
         ),
     ),
     failed=(
         CrashAdvice(
-            "didn't yield", "The function must `yield` once: that is where the block runs."
+            "didn't yield",
+            "Your function must `yield` exactly once, at the point where the block should run.",
         ),
     ),
     kind=Kind.MODULE,

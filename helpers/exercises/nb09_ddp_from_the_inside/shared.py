@@ -30,13 +30,13 @@ WRAPPER_RULES: tuple[Any, ...] = (
         most="broadcasts",
         total_bytes="broadcast bytes",
         text="parameters are broadcast once, buffers before each forward",
-        why="Broadcast the parameters in __init__ only; equal gradients keep them equal.",
+        why="Broadcast the parameters only in __init__, because equal gradients keep them equal.",
     ),
 )
 FAILURE_ADVICE: tuple[Any, ...] = (
     CrashAdvice(
         "doesn't require grad|does not require",
-        "A frozen parameter has no gradient and takes no hook: skip it.",
+        "A frozen parameter has no gradient and can't have a hook, so skip it.",
     ),
     CrashAdvice(
         "has no attribute 'finish'",
@@ -48,21 +48,24 @@ FAILURE_ADVICE: tuple[Any, ...] = (
     ),
     CrashAdvice(
         "unsupported operand.*NoneType",
-        "A parameter that was not used has no gradient: in finish(), go through what the hooks have started.",
+        "An unused parameter has no gradient. In finish(), loop only over the calls that the hooks have "
+        "started.",
     ),
     CrashAdvice(
         "(?s)Invalid function argument.*NoneType",
-        "A gradient that is reduced is None. In a hook, use the parameter that the hook gets as its "
-        "argument: a function that was made in a loop sees the loop's last `p`.",
+        "A gradient passed to all_reduce is None. In a hook, use the parameter passed as its argument, "
+        "because a function defined in a loop sees the loop's last `p`.",
     ),
     CrashAdvice(
         "'NoneType' object",
-        "A gradient is None: was a bucket started before it was complete, or are gradients of the last step "
-        "still marked as ready?",
+        "A gradient is None. Did you start a bucket before it was complete, or are gradients of the last "
+        "step still marked as ready?",
         when=lambda case, run: any(event.op == "all_reduce" for event in run.trace),
     ),
     CrashAdvice(
-        "gradient with dtype", "Reduce the gradients in their own dtype, and write back that dtype."
+        "gradient with dtype",
+        "Reduce the gradients without changing their dtype, and write back means "
+        "of the same dtype.",
     ),
     CrashAdvice("cannot assign|before Module.__init__", "Call `super().__init__()` first."),
     HangAdvice(
@@ -70,17 +73,18 @@ FAILURE_ADVICE: tuple[Any, ...] = (
     ),
     CrashAdvice(
         "",
-        "Tensors of different lengths met in one call: all ranks must reduce the same parameters in the same "
-        "order.",
+        "The ranks passed tensors of different lengths to one call. All ranks must reduce the same "
+        "parameters in the same order.",
         died=True,
     ),
 )
 ZEROS_ADVICE = (
     "Some ranks have no gradient for some parameters, so a bucket may never be complete. In finish(), use "
-    "zeros for what is missing and start the buckets that are left, in the same order on every rank."
+    "zeros for missing gradients, and start the remaining buckets in the same order on every rank."
 )
 _IN_FLIGHT_ADVICE = (
-    "While an all_reduce is in flight, do not write to its tensor: wait for its Work, then divide."
+    "Don't write to a tensor while its all_reduce is in flight. Wait for its Work first, then "
+    "divide."
 )
 
 

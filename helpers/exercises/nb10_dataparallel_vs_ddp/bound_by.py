@@ -163,29 +163,29 @@ def find_problem(
     model: Numbers, gpu: Numbers, links: Numbers, batch: int, got: Any
 ) -> Finding | None:
     """Return the first problem, in the order form, each part's seconds, name."""
-    wanted = "Return (name, seconds): a part's name, and a dict with the seconds of all five."
+    wanted = "Return (name, seconds): a part's name, and a dict with the seconds of all five parts."
     if not isinstance(got, (tuple, list)) or len(got) != 2:
-        return Finding(f"what comes back is not two things but {short_repr(got)}", wanted)
+        return Finding(f"the result isn't a pair, but {short_repr(got)}", wanted)
     name, seconds = got
     if not isinstance(seconds, Mapping):
-        return Finding(f"the second thing is not a dict but {short_repr(seconds)}", wanted)
+        return Finding(f"the result's second value isn't a dict, but {short_repr(seconds)}", wanted)
     if missing := [part for part in PARTS if part not in seconds]:
         near = [str(key) for key in seconds if str(key).replace("-", "_") in missing]
-        told = (f"Write the keys as in the task, not {near[0]!r}.",) if near else ()
+        told = (f"Use the task's spelling of the keys instead of {near[0]!r}.",) if near else ()
         return Finding(f"the dict has no {' and no '.join(missing)}", (*told, wanted))
     if len(seconds) > len(PARTS):
         others = ", ".join(str(part) for part in seconds if part not in PARTS)
-        return Finding(f"the dict has more than the five parts: {others}", wanted)
+        return Finding(f"the dict has other keys besides the five parts: {others}", wanted)
     for part, right in part_seconds(model, gpu, links, batch).items():
         value = as_number(seconds[part])
         if isinstance(seconds[part], str):
             words = f"the seconds of `{part}` are the string {short_repr(seconds[part])}"
-            return Finding(words, "Return numbers, without a unit.")
+            return Finding(words, "Return numbers without a unit.")
         if value is None:
             return Finding(f"the seconds of `{part}` are {short_repr(seconds[part])}", wanted)
         if not math.isclose(value, right, rel_tol=1e-6, abs_tol=1e-15):
             return Finding(
-                f"`{part}` takes {value:.6g} s, {right:.6g} s is right",
+                f"`{part}` takes {value:.6g} s; expected: {right:.6g} s",
                 explain_part(part, value, right, model, gpu, links),
             )
     bound = max(seconds, key=lambda part: float(seconds[part]))
@@ -204,34 +204,34 @@ def explain_part(
     tp, ep, active = links["tp"], links["ep"], model["active"]
     causes = {
         "compute": [
-            (0.5, "a multiplication and an addition for each weight are two operations."),
+            (0.5, "each weight takes two operations, a multiplication and an addition."),
             (tp, "tensor parallelism divides the products among tp GPUs."),
-            (model["experts"] / active, "a token uses `active` experts, not all."),
+            (model["experts"] / active, "a token uses only `active` experts, not all of them."),
             (1 / active, "each token is multiplied with the weights of `active` experts."),
         ],
         "memory": [
-            (0.5, "a weight has two bytes."),
-            (2.0, "a weight has two bytes."),
-            (tp, "each of tp GPUs has its part of every matrix."),
-            (ep, "this GPU has experts / ep experts."),
+            (0.5, "a weight takes two bytes."),
+            (2.0, "a weight takes two bytes."),
+            (tp, "each of tp GPUs has only its part of every matrix."),
+            (ep, "this GPU has only experts / ep experts."),
             (1 / own, "this GPU reads the weights of all its experts, experts / ep of them."),
         ],
         "gather": [
-            (0.5, "a weight has two bytes."),
-            (links["fsdp"] / max(1, links["fsdp"] - 1), "a GPU has its own shard already."),
+            (0.5, "a weight takes two bytes."),
+            (links["fsdp"] / max(1, links["fsdp"] - 1), "a GPU already has its shard."),
             (2.0, "a gather is one trip around the ring; an all-reduce makes two."),
             (links["network"] / links["host"], "the gather uses the network."),
-            (tp, "each of tp GPUs has its part of every matrix."),
-            (ep, "this GPU has experts / ep experts."),
+            (tp, "each of tp GPUs has only its part of every matrix."),
+            (ep, "this GPU has only experts / ep experts."),
         ],
         "all_reduce": [
-            (0.25, "an all-reduce makes two trips, and a number has 2 bytes."),
+            (0.25, "an all-reduce makes two trips, and a number takes 2 bytes."),
             (active, "the output is summed once, not for each expert."),
             (links["host"] / links["network"], "a tp group is inside a host."),
         ],
         "exchange": [
             (1 / active, "each token is sent as `active` copies."),
-            (0.25, "copies are sent and come back, and a number has 2 bytes."),
+            (0.25, "copies are sent and returned, and a number takes 2 bytes."),
             (1 / tp, "each GPU of a tp group sends all copies."),
             (links["network"] / links["host"], "the exchange uses the network."),
         ],
@@ -244,8 +244,8 @@ def explain_part(
 
 def half_as_long(part: str) -> str:
     return (
-        f"`{part}` takes half as long. Either one of the two trips is missing, or the 2 bytes of each "
-        "number."
+        f"Your `{part}` is half as long as it should be. Either one of the two trips is missing, or the 2 "
+        "bytes per number."
     )
 
 

@@ -59,41 +59,44 @@ def judge_fit(
             return f"return two numbers, (serial, speedup), not {short_repr(got)}."
         share, speedup = found
         if not abs(share - serial) <= close:
-            return f"serial is {share:.4g}, the truth is {serial:.4g}.{explain_share(share)}"
+            return f"serial is {share:.4g}; the true value is {serial:.4g}.{explain_share(share)}"
         wanted = 1 / (share + (1 - share) / ranks)
         if math.isclose(speedup, wanted, rel_tol=0.01):
             return ""
-        said = f"serial is right; speedup on {ranks} ranks is {speedup:.4g}, it should be {wanted:.4g}."
+        said = f"serial is right, but speedup on {ranks} ranks is {speedup:.4g} instead of {wanted:.4g}."
         if math.isclose(speedup, 1 / share, rel_tol=0.01):
-            return f"{said} That is the limit for infinitely many ranks: use p = {ranks}."
+            return f"{said} You computed the limit for infinitely many ranks. Use p = {ranks}."
         if math.isclose(speedup, ranks - share * (ranks - 1), rel_tol=0.01):
-            return f"{said} That is weak scaling's law (Gustafson); in Amdahl's the work stays the same."
+            return (
+                f"{said} You used weak scaling's law (Gustafson's), but in Amdahl's law, the work stays "
+                "the same."
+            )
         if math.isclose(speedup, 1 / wanted, rel_tol=0.01):
-            return f"{said} It is upside down."
-        return f"{said} It is T(1) / T(p) = 1 / (s + (1 - s) / p)."
+            return f"{said} Your fraction is upside down."
+        return f"{said} The speedup is T(1) / T(p) = 1 / (s + (1 - s) / p)."
 
     def explain_share(share: float) -> str:
         if abs(share - 100 * serial) < 4:
             return " Return a share between 0 and 1, not a percentage."
         if abs(share - (1 - serial)) <= close:
-            return " That is the other part, which the ranks divide among them."
+            return " That's the other part, which is divided among the ranks."
         most = max(times)
         if 1 in times and abs(share - times[most] / times[1]) < 1e-3:
             return f" T({most}) still contains the parallel part, divided by {most}."
         if math.isclose(share, serial * total_s, rel_tol=0.05 if noise else 0.01):
-            return " That is a, in seconds: it becomes a share by a / (a + b)."
+            return " That's a, in seconds. To get a share, compute a / (a + b)."
         slope, height = linear_regression(list(times), list(times.values()))
         if math.isclose(share, height / (height + slope), rel_tol=0.01):
             return (
-                " That is a / (a + b) of a line over p. T = a + b / p is a straight line over 1 / p: "
-                "those are the x of the fit."
+                " You fitted a line over p. T = a + b / p is a straight line over 1 / p, so use 1 / p as "
+                "the x of your fit."
             )
         if not 0 <= share <= 1:
             return " A share is between 0 and 1: s = a / (a + b)."
         if noise and abs(share - serial) < 0.1:
             return (
-                " That is near. These times are noisy: a line through two or three of the points keeps their "
-                "noise. Fit a line over 1 / p through all points, by least squares."
+                " That's close, but these times are noisy, and a line through only two or three points "
+                "keeps their noise. Fit a line over 1 / p through all points, by least squares."
             )
         return " Fit T = a + b / p, a line over 1 / p, through all points; then s = a / (a + b)."
 

@@ -64,31 +64,27 @@ def _check_replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     if got["rows"] != chunks:
         more = ""
         if got["rows"] == [sum(chunks)]:
-            more = (
-                " All rows went to one module. (torch's own nn.DataParallel does that too where "
-                "there is no GPU.)"
-            )
+            more = " All rows went to one module. (torch's nn.DataParallel also does this if there's no GPU.)"
         return (
-            f"the forwards got {_short_list(got['rows'])} rows; `x.chunk(workers)` gives chunks of "
-            f"{_short_list(chunks)}, one for each replica.{more}"
+            f"the replicas' forwards received {_short_list(got['rows'])} rows; `x.chunk(workers)` returns "
+            f"chunks of {_short_list(chunks)} rows, one for each replica.{more}"
         )
     if not got["together"]:
         return Finding(
-            "the replicas did not run at the same time: the forward of one had ended, or timed out, before "
+            "the replicas didn't run at the same time: one replica's forward ended (or timed out) before "
             "another's began.",
             f"Start {plural(len(chunks), 'thread')}, and only then wait for the first result.",
         )
     if got["modules"] != len(chunks):
         return (
-            "two threads were in the same module object. `functional_call` puts the parameters into "
-            "the module for as long as its forward takes, so each thread needs a module of its own: "
-            "`deepcopy(module)`."
+            "two threads used the same module object. `functional_call` puts the parameters into the "
+            "module while its forward runs, so each thread needs a separate module: `deepcopy(module)`."
         )
     if got["memories"] != len(chunks) or not got["own_memory"]:
         return (
-            "replicas share memory with each other or with `module`. On a GPU each of them needs a copy of "
-            "its "
-            "own: deepcopy the module and `clone()` every parameter, biases too, for each replica."
+            "the replicas share memory with each other or with `module`. On GPUs, each replica needs a "
+            "separate copy, so deepcopy the module and `clone()` every parameter, including biases, for "
+            "each replica."
         )
     return ""
 
@@ -103,20 +99,20 @@ def _check_output(got: Any, wanted: torch.Tensor, chunks: Sequence[int]) -> str:
     alike = isinstance(got, torch.Tensor) and got.shape == wanted.shape
     if alike and all(any(torch.allclose(row, other) for other in wanted) for row in got):
         return (
-            "the rows are right, but in the wrong order. Threads end in any order (here the last chunk "
-            "is the first to end): gather in the order of the chunks."
+            "the rows are right, but in the wrong order. Threads finish in any order (here the last chunk "
+            "finishes first), so gather the outputs in the order of the chunks."
         )
     if isinstance(got, torch.Tensor) and _has_some_chunks(got, wanted, chunks):
         return (
-            f"the output has {plural(len(got), 'row')}, not {len(wanted)}: these are outputs of some workers "
-            "only. Gather the outputs of all workers, after waiting for each of them: join every thread."
+            f"the output has {plural(len(got), 'row')}, not {len(wanted)}: some workers' outputs are "
+            "missing. Join every thread, and then gather the outputs of all workers."
         )
     if isinstance(got, torch.Tensor) and got.shape != wanted.shape:
         return (
             f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: concatenate the chunks' "
-            "outputs along the rows, `torch.cat`."
+            "outputs along the rows with `torch.cat`."
         )
-    return f"the output is not that of `module(x)`: {problem}."
+    return f"the output differs from `module(x)`: {problem}."
 
 
 def _has_some_chunks(got: torch.Tensor, wanted: torch.Tensor, chunks: Sequence[int]) -> bool:
@@ -146,20 +142,21 @@ def _check_gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str
             "no_grad() and numpy."
         )
     if set(got) != set(wanted):
-        return "`module` has other parameters afterwards than before: change the copies only."
+        return "your function has added or removed parameters of `module`: change only the copies."
     trained = [name for name, grad in wanted.items() if grad is not None]
     if all(got[name] is None for name in trained):
         return (
-            "the output is right, but the parameters of `module` get no gradient: it stays in the "
-            "copies. Let replicas compute with `p.clone()` of the module's own p, by `functional_call`."
+            "the output is right, but the parameters of `module` get no gradient, because it stays in the "
+            "copies. Use `functional_call` to run each replica with `p.clone()` of the module's "
+            "parameters."
         )
     for name, grad in wanted.items():
         if grad is None and got[name] is not None:
-            return f"`{name}` is frozen and got a gradient: leave `requires_grad` as it is."
+            return f"`{name}` is frozen but got a gradient: don't change `requires_grad`."
         if grad is not None and (problem := difference(grad, got[name])):
             return (
-                f"the output is right, the gradient of `{name}` is not: {problem}. It is the sum over "
-                "all replicas, each of which needs its link to the module's own parameter."
+                f"the output is right, but the gradient of `{name}` isn't: {problem}. It should be the sum "
+                "over all replicas, so each replica must compute with a clone of the module's parameter."
             )
     return ""
 

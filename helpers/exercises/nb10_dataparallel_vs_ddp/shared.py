@@ -33,14 +33,15 @@ MISTAKE_TOLERANCE = 0.03
 """Largest difference of a wrong value from a known mistake's value. Robust times are closer."""
 
 TIMING_ADVICE = (
-    "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
-    "take the median of about 20 others. First timings are slow, and now and then one is far too long."
+    "Check your formula first. If it's right, the times are wrong: leave out each setting's first timing, "
+    "and take the median of about 20 others. First timings are slow, and occasionally another one is far "
+    "too long."
 )
 
 
 MEAN_ADVICE = (
-    "This is the mean of the timings, so the slow ones count as well. Return the median, which a few slow "
-    "timings do not change."
+    "This is the mean of the timings, which includes the slow ones. Return the median, because a few slow "
+    "timings don't change it."
 )
 MIN_TIMINGS = 12
 """Minimum number of timings. With fewer, a single outlier might change a quartile."""
@@ -106,24 +107,24 @@ def judge_scaling(
         got, timings = measured
         if not isinstance(got, dict) or set(got) != set(worlds):
             return Finding(
-                f"a dict must come back, one key for each of {list(worlds)}, not {short_repr(got)}."
+                f"return a dict with one key for each of {list(worlds)}, not {short_repr(got)}."
             )
         for ranks in worlds:
             if problem := judge_world(
                 got[ranks], ranks, list(timings.get((ranks, samples_per_rank(ranks)), ()))
             ):
-                return Finding(f"on {_rank_count(ranks)} {problem.what}", problem.advice)
+                return Finding(f"on {_rank_count(ranks)}, {problem.what}", problem.advice)
         return None
 
     def judge_world(got: Any, ranks: int, timings: list[float]) -> Finding | None:
         if (found := finite_numbers(got, 3)) is None:
             return Finding(
-                f"three numbers must come back, (seconds, spread, efficiency), not {short_repr(got)}."
+                f"return three numbers, (seconds, spread, efficiency), not {short_repr(got)}."
             )
         seconds, spread, efficiency = found
         true = step_seconds(plan, ranks, samples_per_rank(ranks))
         if not is_close(seconds, true * (1 + NOISE / 2)):
-            said = f"seconds is {_in_ms(seconds)}, the truth is {_in_ms(true)}."
+            said = f"seconds is {_in_ms(seconds)}; the true time is {_in_ms(true)}."
             return Finding(said, explain_seconds(seconds, ranks, timings))
         if len(timings) > 2 and math.isclose(seconds, min(timings), rel_tol=1e-6):
             return Finding("seconds is the shortest timing: return the median.")
@@ -132,9 +133,7 @@ def judge_scaling(
         gain = step_seconds(plan, 1, samples) / true
         wanted = gain / ranks if strong else gain
         if not is_close(efficiency, wanted):
-            said = (
-                f"seconds is right, but efficiency is {efficiency:.3g}, the truth is {wanted:.3g}."
-            )
+            said = f"seconds is right, but efficiency is {efficiency:.3g}; the true value is {wanted:.3g}."
             return Finding(said, explain_efficiency(efficiency, gain, ranks))
         return None
 
@@ -147,11 +146,13 @@ def judge_scaling(
             return ("Return seconds, not milliseconds or another unit.",)
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
         told = (
-            "This is the time of a step with all samples on each rank: in strong scaling each rank has "
-            "`samples // ranks`."
+            "This is the time of a step with all samples on each rank. In strong scaling, each rank has "
+            "only `samples // ranks`."
             if strong
-            else "This is the time of a step with the samples divided among the ranks: in weak scaling each "
-            "rank has `samples`."
+            else (
+                "This is the time of a step with the samples divided among the ranks. In weak scaling, "
+                "each rank has `samples`."
+            )
         )
         return matching_advice(seconds, *[(other * (1 + NOISE / 2), told)] * (ranks > 1))
 
@@ -161,18 +162,18 @@ def judge_scaling(
         first = step_seconds(plan, worlds[0], samples_per_rank(worlds[0]))
         relative = first / step_seconds(plan, 1, samples) * gain
         if worlds[0] != 1:
-            told = "The baseline is the first number of ranks in `worlds`: it must be 1 rank."
+            told = "Your baseline is the first number of ranks in `worlds`, but it must be 1 rank."
             mistakes += [(relative * f, told) for f in (1, 1 / ranks, worlds[0] / ranks)]
         if strong:
-            told = "This is the speed-up T(1) / T(p): divide it by p to get the efficiency."
+            told = "This is the speed-up T(1) / T(p). To get the efficiency, divide it by p."
             mistakes.append((gain, told))
         else:
             told = (
-                "This is strong scaling's formula. In weak scaling p ranks do p times the work, so the "
+                "This is strong scaling's formula. In weak scaling, p ranks do p times the work, so the "
                 "ideal is T(p) = T(1)."
             )
             mistakes.append((gain / ranks, told))
-            told = "This is how many times more work is done: divide it by p."
+            told = "This is the growth in work per second. Divide it by p."
             mistakes.append((gain * ranks, told))
         return matching_advice(efficiency, *mistakes)[:-1]
 
@@ -195,27 +196,35 @@ def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
     if len(timings) < MIN_TIMINGS:
         count = plural(len(timings), "timing")
         why = (
-            f"only {count} of this setting were taken, so one slow timing decides. Take about twenty "
-            "after the first. The spread is third quartile minus first quartile of these."
+            f"you took only {count} of this setting, so a single slow one changes the result. Take about "
+            "20 after the first. The spread is their third quartile minus their first quartile."
         )
     elif any(
         math.isclose(spread, cut, rel_tol=1e-6)
         for first, _, third in cuts
         for cut in (first, third)
     ):
-        why = "that is a quartile itself. The spread is third quartile minus first quartile."
+        why = "that's one quartile. The spread is the third quartile minus the first quartile."
     elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
-        why = "that is half the distance between the quartiles. The spread is third minus first."
+        why = (
+            "that's half the distance between the quartiles. The spread is the third quartile minus the "
+            "first."
+        )
     elif spread > limit:
         why = (
-            "that is too large for the timings that you took. The spread is third quartile minus first "
-            "quartile, in seconds, of about 20 timings with the first left out: single slow ones do not "
-            "change it, as they do a standard deviation."
+            "that's too large for your timings. The spread is the third quartile minus the first "
+            "quartile, in seconds, of about 20 timings without the first. Unlike a standard deviation, it "
+            "isn't changed by single slow timings."
         )
     elif spread <= 0:
-        why = "these timings differ. The spread is third quartile minus first quartile, in seconds."
+        why = (
+            "it should be positive, because your timings differ. The spread is the third quartile minus "
+            "the first quartile, in seconds."
+        )
     else:
-        why = "the spread is third quartile minus first quartile of the timings, in seconds."
+        why = (
+            "the spread is the third quartile minus the first quartile of the timings, in seconds."
+        )
     return f"seconds is right, but spread is {_in_ms(spread)}: {why}"
 
 

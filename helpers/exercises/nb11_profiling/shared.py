@@ -15,8 +15,8 @@ Span = tuple[str, float, float]
 
 EMPTY_LIST_ADVICE = CrashAdvice(
     "empty sequence|iterable argument is empty|list index out of range",
-    "A list is empty here: there may be no communication, or no spans at all. Give min() and max() a "
-    "`default`.",
+    "A list is empty here, because there might be no communication or no spans at all. Pass a `default` "
+    "to min() and max().",
 )
 
 SPAN_DIGITS = 3

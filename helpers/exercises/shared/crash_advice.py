@@ -6,5 +6,5 @@ from helpers.checks.failure_advice import CrashAdvice
 
 GROUP_AS_OP = CrashAdvice(
     r"(?s)incompatible function arguments.*arg0: torch\._C\._distributed_c10d\.ReduceOp\) -> None",
-    "The second positional argument of `all_reduce` is `op`. If you pass a group, name it: `group=...`.",
+    "The second positional argument of `all_reduce` is `op`. To pass a group, use the keyword: `group=...`.",
 )

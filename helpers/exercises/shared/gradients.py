@@ -10,16 +10,17 @@ Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY_MARGIN = 1e3
 """The exercises' tolerance, 1e-6, as a multiple of float64's usual tolerance."""
 UNEQUAL_ADVICE = (
-    "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
-    "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"
+    "The ranks passed tensors of different sizes to one call. Does every rank go through the same "
+    "parameters in the same order, using `torch.zeros_like(p)`, which has the parameter's shape and "
+    "dtype, in place of a missing tensor?"
 )
 SAME_CALLS_ADVICE = (
-    "A collective waits for all ranks: every rank must make the same calls, in the same order."
+    "A collective waits for all ranks, so every rank must make the same calls in the same order."
 )
 NO_GRAD_ADVICE = CrashAdvice(
     "requires grad",
-    "Autograd guards the weights: write into `p.data`, or under `with torch.no_grad():`, or into "
-    "`p.grad`, whatever the task asks for.",
+    "Autograd doesn't allow changing a weight in place. Depending on the task, write to `p.grad`, write "
+    "to `p.data`, or write under `with torch.no_grad():`.",
 )
 
 

@@ -56,11 +56,15 @@ def _compare_with_peers(store: Store, call: int, ranks: str, rank: int, world_si
     for other in range(world_size):
         theirs = store.get(f"{call}/{other}").decode()
         if theirs != ranks:
-            what = "has returned without it" if theirs == _NO_MORE_GROUPS else f"asks for {theirs}"
+            what = (
+                "has returned without this call"
+                if theirs == _NO_MORE_GROUPS
+                else f"passes {theirs}"
+            )
             raise GroupsDiffer(
-                f"in call number {call} of new_group rank {rank} asks for {ranks}, but rank {other} "
-                f"{what}. Every rank must call new_group for every group, in the same order, also "
-                "for groups that it is not in."
+                f"in call {call} of new_group, rank {rank} passes {ranks}, but rank {other} {what}. Every "
+                "rank must call new_group for every group in the same order, even for groups that it "
+                "isn't in."
             )
 
 

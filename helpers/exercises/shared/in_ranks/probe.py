@@ -44,10 +44,10 @@ def run_forward_and_backward(
     parts = dict(zip(outputs, got if several else (got,), strict=False))
     is_wanted = len(got) == len(outputs) if several else len(outputs) == 1
     if not is_wanted or not all(isinstance(parts[n], torch.Tensor) for n in grads):
-        said = f"a {type(got).__name__} came back, not {wanted}"
+        said = f"your function returned a {type(got).__name__}, not {wanted}"
         if several and is_wanted:
             part = next(n for n in grads if not isinstance(parts[n], torch.Tensor))
-            said = f"{part}: a {type(parts[part]).__name__} came back, not a tensor"
+            said = f"`{part}` is a {type(parts[part]).__name__}, not a tensor"
         return {"result": said} | dict.fromkeys(outputs, said)
     found = {n: copy_of(v) if isinstance(v, torch.Tensor) else v for n, v in parts.items()}
     begin = [
@@ -61,7 +61,7 @@ def run_forward_and_backward(
             torch.autograd.backward([x for x, _ in begin], [grad for _, grad in begin])
     same = not kept or equal(own[kept].detach(), leaves[kept])
     return {
-        "result": "" if same else f"the {kept} that it was given have changed",
+        "result": "" if same else f"your function has changed its argument `{kept}`",
         **found,
         **{f"gradient of {n}": grad_of(x, unused) for n, x in own.items()},
     }

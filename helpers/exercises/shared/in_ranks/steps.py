@@ -37,7 +37,7 @@ def record_steps(
     def result() -> dict[str, Any]:
         times = {0: "never", 1: "once"}
         called, wanted = (times.get(k, f"{k} times") for k in (made, right))
-        wrong = f"this rank calls {call} {called}; {wanted} is right"
+        wrong = f"this rank calls {call} {called}; expected: {wanted}"
         return {"steps": "" if made == right else wrong, **seen, "weights at the end": flat(model)}
 
     return result
