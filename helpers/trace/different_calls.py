@@ -66,6 +66,9 @@ def _advice_on(difference: Difference) -> str:
     if difference.problem in {"op", "line"} and is_gradient_call(one) != is_gradient_call(other):
         behind = other if is_gradient_call(one) else one
         return _UNEVEN_ADVICE.format(behind=behind.rank, call=f"{behind.call}{at(behind)}")
+    if difference.problem == "op" and _ROLL_CALL in {one.call, other.call}:
+        instead = other if one.call == _ROLL_CALL else one
+        return _ROLL_CALL_ADVICE.format(rank=instead.rank, call=f"{instead.call}{at(instead)}")
     if difference.problem == "shape" and len(one.shapes) != len(other.shapes):
         return _COALESCED_ADVICE
     return _ADVICE_ON_CALLS.get(difference.problem, _SAME_CALLS_ADVICE)
@@ -97,6 +100,11 @@ _UNEVEN_ADVICE = (
     "If rank {behind} has no batches left, give all ranks the same number of batches, or use DDP's join(). "
     "If only rank {behind} reaches its {call}, as in an evaluation on one rank, let all ranks make "
     "that call, or none."
+)
+_ROLL_CALL = "monitored_barrier"
+_ROLL_CALL_ADVICE = (
+    "monitored_barrier is a collective, too: rank {rank} must call it before its {call}, or no rank may "
+    "call it. It names missing ranks only when its timeout is over."
 )
 _COALESCED_ADVICE = "Inside the coalescing block, every rank must make the same calls."
 _DIFFERENCE_TEXTS = {

@@ -460,3 +460,10 @@ def group_too_many(rank: int, n: int) -> None:
     if rank == 1:
         dist.new_group([0])
     dist.new_group([0, 1])
+
+
+@stuck("mismatched_collectives")
+def monitored_barrier_against_another_collective(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.monitored_barrier(timeout=timedelta(minutes=5))
+    dist.all_reduce(one())

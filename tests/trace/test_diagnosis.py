@@ -79,6 +79,13 @@ EXPECTED = {
         "rank 0 calls all_reduce",
         "the same collectives in the same order",
     ),
+    "monitored_barrier_against_another_collective": (
+        "different calls",
+        "mismatched_collectives",
+        (0, 1),
+        "rank 0 calls monitored_barrier",
+        "rank 1 must call it before its all_reduce (stuck_programs.py, line 469), or no rank",
+    ),
     "different_roots": (
         "different calls",
         "mismatched_collectives",
