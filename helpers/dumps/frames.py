@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from helpers.trace.events import Place
+from helpers.trace.frames import MAX_CALLERS
 
 _TORCH_PATTERN = re.compile(r"(?:^|/)torch/")
 _LIBRARY_PATTERN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<frozen ")
@@ -38,6 +39,10 @@ class Frame:
         return _TORCH_PATTERN.split(self.file)[-1]
 
     @property
+    def place(self) -> Place:
+        return Place(self.file, self.line, self.function, PurePosixPath(self.file).name)
+
+    @property
     def in_python(self) -> bool:
         """Whether this is a frame of Python: TORCH_FR_CPP_STACK adds those of C++."""
         return self.line > 0 and (self.file.endswith(".py") or self.file.startswith("<"))
@@ -45,11 +50,15 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """The user's line, the function of torch that it called, and the file of torch that made the call."""
+    """The user's line, the function of torch that it called, and the file of torch that made the call.
+
+    callers: the user's lines that led to it, the nearest first.
+    """
 
     place: Place | None = None
     call: str = ""
     by: str = ""
+    callers: tuple[Place, ...] = ()
 
 
 def find_call_site(frames: Sequence[Frame]) -> CallSite:
@@ -66,14 +75,13 @@ def find_call_site(frames: Sequence[Frame]) -> CallSite:
     torch_frames = [f for f in inner if f.function not in _WRAPPERS and f.in_torch]
     base = [f for f in torch_frames if f.torch_file in _BASE_FILES]
     others = [f for f in torch_frames if f not in base and not f.file.endswith(_HELPER_FILES)]
-    place = None
-    if user is not None:
-        frame = frames[user]
-        place = Place(frame.file, frame.line, frame.function, PurePosixPath(frame.file).name)
+    place = None if user is None else frames[user].place
+    outer = [] if mine is None else [f for f in frames[mine + 1 :] if not f.in_library]
     return CallSite(
         place,
         base[-1].function if base else "",
         others[0].torch_file if others else "",
+        tuple(frame.place for frame in outer[:MAX_CALLERS]),
     )
 
 

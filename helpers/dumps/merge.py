@@ -210,6 +210,7 @@ def _make_event(
         wait_ns=entry.created_ns,
         end_ns=max(end, entry.created_ns) if entry.finished else None,
         where=site.place,
+        callers=site.callers,
     )
 
 

@@ -274,7 +274,14 @@ def _wait_lines(
     If there are many ranks, ranks with the same wait share a line.
     """
     if hosts or len(waits) <= _MAX_SINGLE_LINES:
-        return [f"  {name_rank(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+        return [
+            line
+            for wait in waits
+            for line in (
+                f"  {name_rank(wait.rank, hosts)}: {describe_wait(wait)}",
+                *_caller_lines(wait),
+            )
+        ]
     groups: dict[tuple[bool, str], list[int]] = {}
     for wait in sorted(waits, key=lambda wait: (wait.rank not in guilty, wait.rank)):
         groups.setdefault((wait.rank in guilty, describe_wait(wait)), []).append(wait.rank)
@@ -284,6 +291,25 @@ def _wait_lines(
         *lines[:_MAX_SHARED_LINES],
         *([f"  (and {omitted} more: see .waits)"] if omitted else []),
     ]
+
+
+def _caller_lines(wait: Wait) -> list[str]:
+    """Return the line with the callers of a rank's call, if a function of the learner's made it."""
+    callers = describe_callers(wait.event) if wait.event is not None else ""
+    return [f"    {callers}"] if callers else []
+
+
+def describe_callers(event: Event) -> str:
+    """Describe the way to a call: "called from train.py, line 81 in train, line 97 in main"; "" if direct."""
+    callers = event.callers
+    if len(callers) > 1 and callers[-1].function == "<module>":
+        callers = callers[:-1]  # It only starts the program.
+    texts, file = [], event.where and event.where.file
+    for place in callers:
+        line = f"line {place.line}" if place.file == file else str(place)
+        texts.append(f"{line} in {place.function}" if place.function != "<module>" else line)
+        file = place.file
+    return f"called from {', '.join(texts)}" if texts else ""
 
 
 def _name_ranks(ranks: Sequence[int]) -> str:

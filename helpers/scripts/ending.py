@@ -154,6 +154,10 @@ def _wait_data(wait: Wait) -> dict[str, Any]:
         "words": describe_wait(wait),
         "waits_for": list(wait.waits_for),
         **_place_data(event.where if event is not None else None),
+        "callers": [
+            {"file": place.file, "line": place.line, "function": place.function}
+            for place in (event.callers if event is not None else ())
+        ],
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import DecodeError, Struct, json
 
 from helpers.trace.events import COLLECTIVES, MAX_EVENTS, MAX_UNWAITED, Event, Place, Trace
-from helpers.trace.frames import FrameLine
+from helpers.trace.frames import MAX_CALLERS, FrameLine
 
 # Maximum number of lines of code for each rank. Looking up the source of one line takes 0.1 ms.
 MAX_SITES = 10_000
@@ -30,21 +30,27 @@ _MAX_BAD_LINES = 200_000
 
 
 class _SiteRecord(Struct, array_like=True, tag="site"):
-    """A call's place. where: the learner's line, if any. by: the file of torch in between, if any."""
+    """A call's place.
+
+    where: the learner's line, if any. by: the file of torch in between, if any. callers: the lines of the
+    learner's functions that led to it, the nearest first.
+    """
 
     id: int
     op: str
     call: str
     where: FrameLine | None
     by: str = ""
+    callers: list[FrameLine] = []
 
     def add_to(self, collector: Collector, rank: int) -> None:
         # Matching has separate rules for each kind of op, and an unknown op would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
         where = collector.place(self.where) if self.where else None
+        callers = tuple([collector.place(line) for line in self.callers[:MAX_CALLERS]])
         collector._sites[rank, self.id] = _CallSite(
-            self.op, self.call[:_MAX_TEXT], where, self.by[:_MAX_TEXT]
+            self.op, self.call[:_MAX_TEXT], where, self.by[:_MAX_TEXT], callers
         )
 
 
@@ -179,6 +185,7 @@ class _CallSite:
     call: str
     where: Place | None
     by: str
+    callers: tuple[Place, ...]
 
 
 @dataclass(slots=True)
@@ -221,6 +228,7 @@ class _Call:
             wait_ns=self.wait_ns,
             end_ns=self.end_ns,
             where=self.source.where,
+            callers=self.source.callers,
             error=self.error,
             before=self.before,
             after=self.after,

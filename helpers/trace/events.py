@@ -71,6 +71,8 @@ class Event:
             is the same for all ranks.
         wait_ns: The time when the rank began to wait for the call; None if it never did.
         end_ns: The time when its Work had finished; None if no end was recorded.
+        where: The learner's line.
+        callers: The lines from which the learner's functions were called on the way to it, the nearest first.
         before: The values of the input tensors, in the format of `summarize`; "" unless a reader will step
             through the run.
         after: The values of the resulting tensors, after the Work had finished, in the same format.
@@ -97,9 +99,16 @@ class Event:
     wait_ns: int | None = None
     end_ns: int | None = None
     where: Place | None = None
+    callers: tuple[Place, ...] = ()
     error: str = ""
     before: str = ""
     after: str = ""
+
+    @property
+    def path(self) -> tuple[tuple[str, int], ...]:
+        """The call's line and the lines of its callers, each with its file; empty if unknown."""
+        places = (self.where, *self.callers) if self.where else ()
+        return tuple((place.file, place.line) for place in places)
 
     @property
     def is_collective(self) -> bool:

@@ -20,6 +20,8 @@ _WRAPPER_NAMES = frozenset({"wrapper", "call", "wait"})
 
 # A rank's report of a line of code: file, line, function.
 FrameLine = tuple[str, int, str]
+# Number of a call's callers that are recorded, and of the frames in which they are looked for.
+MAX_CALLERS, _MAX_WALKED = 4, 50
 # Kinds of functions: a learner's; torch's API for communication; the rest of torch; any other function.
 LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 
@@ -58,6 +60,19 @@ def learner_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         frame = frame.f_back
     return frame
+
+
+def learner_callers(frame: FrameType | None) -> tuple[FrameType, ...]:
+    """Return the learner's frames outside this one, the nearest first, up to a limit."""
+    callers: list[FrameType] = []
+    frame = frame and frame.f_back
+    for _ in range(_MAX_WALKED):
+        if frame is None or len(callers) == MAX_CALLERS:
+            break
+        if code_kind(frame.f_code) is LEARNER:
+            callers.append(frame)
+        frame = frame.f_back
+    return tuple(callers)
 
 
 def frame_line(frame: FrameType) -> FrameLine:

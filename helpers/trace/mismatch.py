@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from helpers.trace.events import Collective, Event, Trace
+from helpers.trace.frames import MAX_CALLERS
 
 # Collectives whose tensors have the same size on all ranks.
 _SAME_SIZE_OPS = frozenset({"all_reduce", "reduce", "broadcast"})
@@ -19,6 +20,8 @@ TENSOR_PROBLEMS = frozenset({"shape", "dtype", "splits"})
 # The file of torch in which a rank inside join() answers the DDP calls of the others.
 JOIN_FILE = "distributed/algorithms/join.py"
 _JOIN_FILES = frozenset({JOIN_FILE, "nn/parallel/distributed.py"})
+# The numbers of lines that may tell two calls apart: a call's line, and those of its callers.
+_DEPTHS = range(1, MAX_CALLERS + 2)
 # Maximum number of positions with different lines to examine in one group's calls.
 _MAX_PLACES = 20
 # Maximum number of tensors of one call whose sizes are listed.
@@ -79,7 +82,9 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
             break
     # An extra call only becomes visible when a later call has a different kind or size, or when a rank
     # waits at the end. Until then, each call was paired with a call of the same kind from a different line.
-    difference = _find_extra_call(collectives, end) or plain_difference
+    # If a helper makes all calls, they only differ by their callers.
+    extra_calls = (_find_extra_call(collectives, end, depth) for depth in _DEPTHS)
+    difference = next(filter(None, extra_calls), plain_difference)
     if difference is None:
         return None
     index = difference.collective.index
@@ -95,11 +100,14 @@ def _are_at_different_lines(difference: Difference, before: Sequence[Collective]
     If both ranks have made a call on one of the two lines, the lines are not branches for different ranks.
     """
     one, other = difference.call, difference.other_call
-    if one.where is None or other.where is None or _line(one) == _line(other):
+    if not one.path or not other.path:
         return False
     calls = [call for collective in before for call in collective.calls]
+    depths = (depth for depth in _DEPTHS if one.path[:depth] != other.path[:depth])
     return any(
-        any(call.rank == rank and _line(call) == _line(met) for call in calls)
+        call.rank == rank and call.path[:depth] == met.path[:depth]
+        for depth in depths
+        for call in calls
         for rank, met in ((one.rank, other), (other.rank, one))
     )
 
@@ -134,21 +142,20 @@ def _expected_calls(rank: int, before: Sequence[Collective]) -> object:
 
 
 def _call_key(call: Event) -> object:
-    return call.op, _line(call), call.nbytes
+    return call.op, call.path[:1], call.nbytes
 
 
-def _line(call: Event) -> object:
-    return call.where and (call.where.file, call.where.line)
+def _find_extra_call(collectives: Sequence[Collective], end: int, depth: int) -> Difference | None:
+    """Find the first extra call of a rank if all calls look alike.
 
-
-def _find_extra_call(collectives: Sequence[Collective], end: int) -> Difference | None:
-    """Find the first extra call of a rank if all calls look alike."""
+    depth: the number of lines that identify a call, from its own line to its callers' lines.
+    """
     numbers: dict[object, int] = {}
     calls: dict[int, list[Event]] = defaultdict(list)
     lines: dict[int, list[int]] = defaultdict(list)
     for collective in collectives:
         for call in collective.calls:
-            line = call.op, call.where and (call.where.file, call.where.line)
+            line = call.op, call.path[:depth]
             calls[call.rank].append(call)
             lines[call.rank].append(numbers.setdefault(line, len(numbers)))
     first, *others = sorted(calls)
@@ -298,12 +305,12 @@ def _describe_difference(one: Event, other: Event, problem: str) -> str:
         assert counts is not None
         return (
             f"rank {one.rank} sends {_name_count(counts[0])} to rank {other.rank} in "
-            f"{one.call}{at(one)}, while rank {other.rank} expects {_name_count(counts[1])} from rank "
-            f"{one.rank}{at(other)}."
+            f"{one.call}{_at_apart(one, other)}, while rank {other.rank} expects "
+            f"{_name_count(counts[1])} from rank {one.rank}{_at_apart(other, one)}."
         )
     return (
-        f"rank {one.rank} calls {_describe_call(one, problem)}{at(one)}, while "
-        f"rank {other.rank} calls {_describe_call(other, problem)}{at(other)}."
+        f"rank {one.rank} calls {_describe_call(one, problem)}{_at_apart(one, other)}, while "
+        f"rank {other.rank} calls {_describe_call(other, problem)}{_at_apart(other, one)}."
     )
 
 
@@ -353,6 +360,15 @@ def describe_tensors(shapes: Sequence[tuple[int, ...]], dtype: str) -> str:
 
 def _name_count(count: int) -> str:
     return f"{count} element{'s' * (count != 1)}"
+
+
+def _at_apart(event: Event, other: Event) -> str:
+    """Return the place of a call, with the first caller that differs if both calls are on the same line."""
+    if event.where is not None and event.where == other.where:
+        for position, caller in enumerate(event.callers):
+            if other.callers[position : position + 1] != (caller,):
+                return f" ({event.where}, called from {caller})"
+    return at(event)
 
 
 def at(event: Event) -> str:

@@ -30,6 +30,7 @@ from helpers.trace.frames import (
     code_kind,
     file_in_torch,
     frame_line,
+    learner_callers,
     learner_frame,
 )
 from helpers.trace.tensor_summary import summarize
@@ -290,13 +291,16 @@ class Recorder:
     def _record_site(
         self, op: str, call: str, frame: FrameType | None, torch_code: CodeType | None = None
     ) -> int:
-        key = (op, call, frame and frame.f_code, frame and frame.f_lasti, torch_code)
+        callers = learner_callers(frame)
+        lines = tuple([(each.f_code, each.f_lasti) for each in (frame, *callers) if each])
+        key = (op, call, lines, torch_code)
         site_id = self._sites.get(key)
         if site_id is None:
             site_id = self._sites[key] = len(self._sites)
             where = frame_line(frame) if frame else None
             file = file_in_torch(torch_code) if torch_code else ""
-            self._write(json.dumps(["site", site_id, op, call, where, file]).encode())
+            outer = [frame_line(each) for each in callers]
+            self._write(json.dumps(["site", site_id, op, call, where, file, outer]).encode())
         return site_id
 
     def _group_members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
