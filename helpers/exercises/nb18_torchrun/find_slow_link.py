@@ -160,7 +160,7 @@ def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tupl
     if name == "link" and len(ranks) != 2:
         return ("A link joins exactly two ranks.",)
     if kind == "link" and name == "rank" and ranks[0] in culprits:
-        return ("A rank is slow only if each of its pairs is.",)
+        return ("A rank is slow only if all its pairs are slow.",)
     return ()
 
 

@@ -254,16 +254,16 @@ def train_in_one_process(
 
 
 SAMPLER_ADVICE = (
-    "Ranks of one tensor group compute parts of the same product, so they need the same windows. Pass "
-    "the sampler the number of replicas and the rank of the data dimension."
+    "The ranks of one tensor group get different windows. They compute parts of the same product, so they "
+    "need the same ones. Pass the sampler the size of the data dimension and this rank's place in it."
 )
 OTHER_SAMPLES_ADVICE = (
     "Take a step's windows in the order in which `DistributedSampler` returns them for this data "
     "coordinate, `batch_size` for each microbatch."
 )
 HOSTED_ADVICE = (
-    "This tensor is created in CPU memory. gloo accepts it, so nothing happens here, but on GPUs, NCCL "
-    "raises an error for a CPU tensor. Create each tensor passed to a collective with `device=device`."
+    "This tensor is in the CPU's memory. gloo accepts it, so nothing happens here, but on GPUs NCCL "
+    "raises an error for a CPU tensor. Create each tensor for a collective with `device=device`."
 )
 STEPS_ADVICE = (
     "Take one optimizer step for every `accumulate` microbatches, until `steps` are taken or a rank is "
@@ -278,18 +278,16 @@ BLOCKS_ADVICE = (
     "each block, along data."
 )
 TIED_ADVICE = (
-    "The model began with one weight for both modules. `parallelize_module` puts a new parameter into "
-    "each module, so there are now two weights with two gradients. Tie them again before calling "
-    "`fully_shard`, which then shards one weight."
+    "Your model has two weights instead of one, with two gradients, because `parallelize_module` puts a "
+    "new parameter into each module. Tie them again before `fully_shard`, which then shards one weight."
 )
-RECOMPUTED_ADVICE = "Recompute each block in backward, as the original script does."
+RECOMPUTED_ADVICE = "You don't recompute each block in backward, as the original script does."
 ROUTER_ADVICE = (
-    "The router draws random numbers, and the recomputation in backward draws new ones, so gradients go to "
-    "experts that were not used. Start the recomputation from forward's random state, which the wrapper "
-    "restores by default."
+    "The router draws random numbers, and backward draws new ones, so gradients go to unused experts. The "
+    "recomputation must start from forward's random state, which the wrapper restores by default."
 )
 MEANS_ADVICE = (
-    "This is a mean of the microbatches' means, in which a target counts more if its microbatch has few "
+    "Your loss is a mean of the microbatches' means, so a target counts more if its microbatch has few "
     "targets (notebook 08). Divide the sum of losses by the targets of all microbatches along data."
 )
 LOSS_ADVICE = (
@@ -298,12 +296,12 @@ LOSS_ADVICE = (
 )
 EXPERTS_ADVICE = (
     "An expert gets the tokens of all data ranks, so its gradient is already the sum over their losses. "
-    "`fully_shard` divides all other gradients by the number of data ranks, so divide this one by the "
+    "`fully_shard` divides all other gradients by the number of data ranks, so divide the experts' by the "
     "same number (notebook 17)."
 )
 CLIP_ADVICE = (
-    "Each rank has only computed the norm of its shards. Compute the norm of all gradients: of each "
-    "sharded gradient as a whole, and of the experts of all data ranks."
+    "Each rank computes only the norm of its shards. Use the norm of all gradients: of the whole of each "
+    "sharded one, and of the experts of all data ranks."
 )
 SCALE_ADVICE = (
     "All gradients are scaled by the same wrong factor. There are three places to look: `fully_shard` "
