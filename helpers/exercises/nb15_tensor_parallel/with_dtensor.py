@@ -50,7 +50,7 @@ EXERCISE = Exercise(
             phase="forward",
             exactly=2,
             missing="Two sums are needed: at the end of attention and at the end of the MLP.",
-            why="Two sums are needed: at the end of attention and at the end of the MLP.",
+            why="Two sums are enough: at the end of attention and at the end of the MLP.",
         ),
     ),
     kind=Kind.MODULE,
