@@ -26,7 +26,8 @@ _OBSERVATION_ADVICE = {
     "held": "One tensor is enough: the one that `gate` and `up` read. Apply the norm to this rank's tokens, "
     "then gather once. A norm of all tokens also keeps its input.",
     "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
-    "block": "parallelize_module changes its model in place. Pass it the given model, and return the same model.",
+    "block": "parallelize_module changes its model in place. Pass it the given model, and return the same "
+    "model.",
     "memory": _PARTS_ONLY_ADVICE,
 }
 """Advice on a rank's observations, by their names in `in_ranks.py`."""
