@@ -234,7 +234,7 @@ def find_missing_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding
     """Return a finding if only replicas without steps have decided, although others have steps."""
     for r, (got, *_) in asked.items():
         if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
-            what = f"in round {number}, no member of {got} has the newest steps (replica {r})"
+            what = f"in round {number}, replica {r} gets {got}, but no member has the newest steps"
             return Finding(what, seen=("newest steps lost",))
     return None
 

@@ -106,7 +106,7 @@ def find_problem(task: Task, got: Any) -> Finding | None:
         what = (
             f"for {format_mesh(mesh)}, nbytes is right, but seconds is {seconds:.6g} "
             f"instead of {right:.6g} (a slot: {terms}; "
-            f" {task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
+            f"{task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
         )
         return Finding(what)
     if task.nbytes(mesh) > room:
