@@ -21,14 +21,15 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import FAILURE_ADVICE, largest_
 
 STEPS = 2
 ADVICE = {
-    "parameters": "Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an "
+    "parameters": "Store the shard as a `torch.nn.Parameter` in an attribute of the layer, so that an "
     "optimizer finds it.",
-    "built": "After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole "
-    "storage: `clone()` it. Later, only the shape of the whole weight is needed.",
-    "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
-    "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
-    "backward": "A whole tensor is retained after a layer's backward: the gathered weight, or the gradient "
-    "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
+    "built": "After __init__, a rank should keep only its shard. A slice is a view, which keeps the whole "
+    "storage, so `clone()` it. Later, you only need the shape of the whole weight.",
+    "forward": "Your layer keeps the whole weight after forward. autograd keeps it if it records `x @ "
+    "weight.T`, and so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard instead, "
+    "and gather again in backward.",
+    "backward": "Your layer keeps a whole tensor after its backward: the gathered weight or its gradient. "
+    "Keep only the shard's gradient. A view of the whole gradient would keep all of it.",
 }
 """Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
@@ -92,7 +93,7 @@ EXERCISE = Exercise(
             most="gathers",
             why="A layer gathers once in forward and once in backward.",
         ),
-        Calls("reduce_scatter", "scatters", why="Once in each layer's backward."),
+        Calls("reduce_scatter", "scatters", why="Call it once in each layer's backward."),
         Calls(bytes_per_call="bytes", text="nothing larger than a layer is sent"),
         WaitsForAll(),
     ),

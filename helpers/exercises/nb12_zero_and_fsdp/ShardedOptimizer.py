@@ -35,11 +35,12 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
 )
 """Each optimizer's name, its options, and its number of state tensors for each weight."""
 ADVICE = {
-    "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
-    "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
-    "memory": "A copy of all weights or all gradients is retained after step(): in an attribute, "
-    "in a different form, or by a view, which keeps all of its storage. `clone()` the slice, and build "
-    "whole tensors only inside step().",
+    "state": "The inner optimizer creates state for all its parameters, so give it only one: this rank's "
+    "slice of the flat weights. Whole parameters can't be divided evenly, because one may have most of "
+    "the elements.",
+    "memory": "Your optimizer keeps a copy of all weights or all gradients after step(): in an attribute, "
+    "in a different form, or through a view, which keeps its whole storage. `clone()` the slice, and "
+    "build whole tensors only inside step().",
 }
 """Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 
@@ -87,9 +88,9 @@ def find_excess_traffic(trace: Trace, case: Case) -> str:
         calls = [event for event in trace.of(rank) if event.is_collective]
         handed, most = sum(event.nbytes for event in calls), case.facts["bytes"]
         if handed > most:
-            return f"rank {rank} sends {handed:,} bytes in all; {most:,} are enough."
+            return f"rank {rank} sends {handed:,} bytes in total, but {most:,} are enough."
         if len(calls) > case.facts["calls"]:
-            return f"rank {rank} makes {len(calls)} calls; {case.facts['calls']} are enough."
+            return f"rank {rank} makes {len(calls)} calls, but {case.facts['calls']} are enough."
     return ""
 
 
@@ -99,8 +100,8 @@ EXERCISE = Exercise(
         OnlyCalls(("all_gather", "broadcast")),
         Calls(
             bytes_per_call="share",
-            text="a rank sends its own share only",
-            why="Each rank has stepped one slice, and sends that one.",
+            text="a rank sends only its share",
+            why="Each rank steps one slice, and only needs to send this slice.",
         ),
         Predicate(find_excess_traffic, "each new weight is sent once a step"),
         WaitsForAll(),

@@ -65,10 +65,9 @@ def find_large_gather(trace: Trace, case: Case) -> str:
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (
-                f"rank {event.rank} passes {event.nbytes:,} bytes to one all_gather; {most:,} are its "
-                "share of the largest layer. Call fully_shard on each layer first and on the whole model "
-                "last, "
-                "so that one layer at a time is gathered."
+                f"rank {event.rank} passes {event.nbytes:,} bytes to one all_gather, but its share "
+                f"of the largest layer is {most:,}. Call fully_shard on each layer first and on the whole "
+                "model last, so that one layer at a time is gathered."
             )
     return ""
 
@@ -84,11 +83,10 @@ def find_missing_gather(trace: Trace, case: Case) -> str:
         enough = case.facts["enough"]
         if (gathers := made.count("all_gather")) < enough:
             return (
-                f"rank {rank} calls all_gather {gathers} times while it trains; expected: {enough}, for each "
-                f"of {case.facts['layers']} layers once in forward and once in backward of each step. If "
+                f"rank {rank} calls all_gather {gathers} times while training; expected: {enough}, once in "
+                f"forward and once in backward of each step for each of {case.facts['layers']} layers. If "
                 "weights stay whole in between (`reshard_after_forward=False`, or no root), the whole model "
-                "is "
-                "in memory when forward ends."
+                "is in memory at the end of forward."
             )
     return ""
 
@@ -103,8 +101,8 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "DTensor|sharding strategy",
-            "Plain tensors do not mix with DTensors: broadcast before fully_shard, and call the "
-            "module itself.",
+            "You can't mix plain tensors with DTensors. Broadcast before fully_shard, and call the module "
+            "itself.",
         ),
     ),
     kind=Kind.MODULE,

@@ -21,17 +21,17 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.muon import MuonInputs, run_m
 from helpers.exercises.nb12_zero_and_fsdp.shared import SAME_CALLS_ADVICE, TWO_DTYPES_ADVICE
 
 CONCURRENT_OWNERS_ADVICE = (
-    "An owner then waits until another one has orthogonalized its matrix, so one rank works at a time. "
-    "Gather all matrices, then orthogonalize, then scatter the updates."
+    "An owner then waits until another owner has orthogonalized its matrix, so only one rank works at a "
+    "time. Gather all matrices first, then orthogonalize, then scatter the updates."
 )
 ADVICE = {
     "matrices passed to orthogonalize": "These are the shapes of all matrices that this rank passed to "
     "`orthogonalize`. The owner of `params[i]` passes the whole matrix once in each step, and no other rank "
-    "does. Owners are chosen by size: the largest matrix first, each for the rank with the fewest elements "
+    "does. Owners are chosen by size: the largest matrix first, each to the rank with the fewest elements "
     "so far.",
-    "params": "`orthogonalize` takes the whole momentum of a matrix, gathered after each rank has updated "
-    "its shard. The weights lose `lr` times the factor times the rows of the result, in place. The factor is "
-    "that of the whole matrix.",
+    "params": "Pass `orthogonalize` the whole momentum of a matrix, gathered after each rank has updated "
+    "its shard. Then subtract `lr` times the factor times this rank's rows of the result from the weights, "
+    "in place. Use the factor of the whole matrix.",
     "momenta": "Each rank updates its shards of all momenta in place: `momentum` * m + gradient.",
 }
 
@@ -146,8 +146,9 @@ EXERCISE = Exercise(
         ),
         CrashAdvice(
             r"size|Check failed|shape|split",
-            "In a gather or scatter of one matrix all tensors have the shape of a shard, `momenta[i].shape`, "
-            "and there is one for each rank. For all_to_all_single, both sides must name the same lengths.",
+            "In a gather or scatter of one matrix, all tensors have the shape of a shard, "
+            "`momenta[i].shape`, and there is one for each rank. For all_to_all_single, both sides must "
+            "pass the same lengths.",
             died=True,
         ),
         HangAdvice(SAME_CALLS_ADVICE),

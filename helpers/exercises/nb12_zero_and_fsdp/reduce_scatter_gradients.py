@@ -24,9 +24,9 @@ ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
     "view": "A slice keeps the whole tensor allocated. Let reduce_scatter write into a tensor of the shard's "
     "length, or `clone()` the slice.",
-    "memory": "A copy of all gradients is still retained after the call, in an attribute, a list or a "
+    "memory": "You still keep a copy of all gradients after the call, in an attribute, in a list or in a "
     "different form.",
-    "weights": "The weights have changed: only reduce and scatter the gradients.",
+    "weights": "You changed the weights. Only reduce and scatter the gradients.",
 }
 """Advice by the name of the observation. The bytes may differ between runs, so no known mistake matches."""
 

@@ -10,17 +10,17 @@ from torch.nn.functional import pad
 from helpers.checks.author import *
 
 SAME_CALLS_ADVICE = (
-    "Every rank must make the same calls in the same order, none on some ranks only."
+    "Every rank must make the same calls in the same order, without calls on some ranks only."
 )
 TWO_DTYPES_ADVICE = (
-    "Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)` "
-    "are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype."
+    "You mix tensors of two dtypes. `torch.empty(n)` and `torch.zeros(n)` are float32, but the weights "
+    "may have a different dtype. Use a tensor's `new_empty(n)` and `new_zeros(n)`, which keep its dtype."
 )
 ONE_LENGTH_ADVICE = (
-    "Tensors of different lengths meet in one call. Shards must have the same length on all ranks: round up, "
-    "`size = -(-n // world_size)`, and pad with zeros, "
-    "`torch.nn.functional.pad(flat, (0, size * world_size - n))`. "
-    "Do not reduce values that belong to this rank's samples alone, such as the gradient of `x`."
+    "The ranks pass tensors of different lengths to one call, but shards must have the same length on all "
+    "ranks. Round up, `size = -(-n // world_size)`, and pad with zeros: `torch.nn.functional.pad(flat, "
+    "(0, size * world_size - n))`. Don't reduce values of this rank's samples, such as the gradient of "
+    "`x`."
 )
 
 FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (

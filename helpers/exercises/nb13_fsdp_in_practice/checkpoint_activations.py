@@ -59,14 +59,14 @@ EXERCISE = Exercise(
         Calls(
             phase="backward",
             exactly="backward",
-            why="Checkpoint the call of the whole block: its weights are then gathered once in backward.",
+            why="Checkpoint the call of the whole block, so that its weights are gathered once in backward.",
         ),
     ),
     failed=(
         CrashAdvice(
             "does not require grad",
-            "The output has no graph. Where x needs no gradient, torch's reentrant checkpoint "
-            "(`use_reentrant=True`) drops those of the weights, too; so does no_grad around forward.",
+            "The output has no graph. If x needs no gradient, torch's reentrant checkpoint "
+            "(`use_reentrant=True`) also drops the weights' gradients, and so does no_grad around forward.",
         ),
     ),
     kind=Kind.MODULE,

@@ -108,7 +108,7 @@ EXERCISE = Exercise(
             ),
         ),
         HangAdvice(
-            "Every rank must make the one call, even if it has no gradient, or no element of one."
+            "Every rank must make this call, even if it has no gradient, or only empty ones."
         ),
     ),
     kind=Kind.MODULE,

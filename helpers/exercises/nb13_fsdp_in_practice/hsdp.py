@@ -15,7 +15,7 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, largest_shar
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
 
 MESH_ADVICE = (
-    "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
+    "The first of the mesh's two dimensions replicates and the second shards: (hosts, per_host), with a "
     "name for each."
 )
 
@@ -58,8 +58,8 @@ def find_gather_between_hosts(trace: Trace, case: Case) -> str:
         if event.op != "all_reduce" and crosses_hosts(event, case.facts["per_host"]):
             ranks = ", ".join(map(str, event.group_ranks))
             return (
-                f"rank {event.rank} calls {event.op} with ranks {ranks}, which are not on one host. Weights "
-                f"are gathered, and gradients scattered, inside a host. {MESH_ADVICE}"
+                f"rank {event.rank} calls {event.op} with ranks {ranks}, which are on different hosts. "
+                f"Weights are gathered, and gradients scattered, inside a host. {MESH_ADVICE}"
             )
     return ""
 
@@ -70,8 +70,9 @@ def find_excess_between_hosts(trace: Trace, case: Case) -> str:
         handed, most = sum(e.nbytes for e in calls), case.facts["shard"]
         if handed > most:
             return (
-                f"rank {rank} passes {handed:,} bytes to calls between hosts; {most:,} are enough, its shard "
-                "of the gradients, once. Before the last microbatch nothing has to be sent between hosts."
+                f"rank {rank} passes {handed:,} bytes to calls between hosts, but {most:,} are enough: its "
+                "shard of the gradients, once. Nothing needs to be sent between hosts before the last "
+                "microbatch."
             )
     return ""
 
@@ -85,11 +86,13 @@ EXERCISE = Exercise(
         Calls(
             "reduce_scatter",
             "scatters",
-            why="Each layer, a group of its own, scatters in each microbatch, so that no rank holds whole "
+            why="Each layer is a separate group and scatters in each microbatch, so that no rank keeps whole "
             "gradients.",
         ),
     ),
-    failed=(HangAdvice("Every rank must make the same calls; all ranks build the mesh together."),),
+    failed=(
+        HangAdvice("Every rank must make the same calls, and all ranks must create the mesh."),
+    ),
     kind=Kind.MODULE,
     driver=run_hybrid,
     reported=("sharded", "share", "root"),

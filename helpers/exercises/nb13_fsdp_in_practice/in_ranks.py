@@ -142,7 +142,7 @@ def _describe_excess(
     )
     if found <= max_bytes:
         return ""
-    return f"{found:,} bytes of activations are retained after forward; {max_bytes:,} are enough"
+    return f"{found:,} bytes of activations are kept after forward, but {max_bytes:,} are enough"
 
 
 # --- hybrid ---------------------------------------------------------------------------------------
@@ -167,14 +167,14 @@ def run_hybrid(
     params = dict(model.named_parameters())
     found: dict[str, Any] = {"sharded": "", "share": "", "root": ""}
     if not isinstance(model, FSDPModule):
-        found["root"] = "`model` itself is not under fully_shard"
+        found["root"] = "fully_shard was not called for `model` itself"
     if left := [name for name, p in params.items() if not isinstance(p, DTensor)]:
         found["sharded"] = f"`{left[0]}` is not sharded"
         return found
     locals_of = {name: p.to_local() for name, p in params.items()}  # type: ignore[attr-defined]
     if (held := storage_bytes(locals_of.values())) > max_bytes:
         found["share"] = (
-            f"this rank's shards of the weights have {held:,} bytes; {max_bytes:,} are its share"
+            f"this rank's shards of the weights have {held:,} bytes, but its share is {max_bytes:,}"
         )
     for name, p in params.items():
         grad = p.grad.to_local() if isinstance(p.grad, DTensor) else p.grad

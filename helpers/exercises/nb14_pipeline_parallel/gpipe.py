@@ -34,7 +34,7 @@ def find_wrong_order(
     for action in actions:
         begun = begun or action * action.startswith("B")
         if begun and action.startswith("F"):
-            return Finding(f"its stage runs {action} after {begun}; all forwards come first")
+            return Finding(f"its stage runs {action} after {begun}, but all forwards come first")
     return None
 
 

@@ -65,7 +65,7 @@ def run_split_model(
         **found,
         **copy_gradients(model),
         **own,
-        "graph": "its loss still hangs on the graph" if graph else "",
+        "graph": "its loss is still attached to the graph" if graph else "",
     }
 
 
@@ -134,7 +134,9 @@ class WatchedStage:
         """Run microbatch i forward. x: the tensor sent by the previous stage, None on the first stage."""
         self._record_action("F", i)
         if self._rank == 0 and x is not None:
-            raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
+            raise StageMisused(
+                "the first stage already has its inputs: call stage.forward(i) without x."
+            )
         given = self._data[i] if self._rank == 0 else self._check_message(x, "activation", i)
         taken = given.detach().clone().requires_grad_()
         self._received_activations[i] = given.detach().clone()
@@ -151,7 +153,9 @@ class WatchedStage:
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")
         if self._rank == self._last and grad is not None:
-            raise StageMisused("the last stage begins from its loss: call stage.backward(i) there.")
+            raise StageMisused(
+                "the last stage begins with its loss: call stage.backward(i) without grad."
+            )
         if self._rank < self._last:
             grad = self._check_message(grad, "gradient", i)
             self._received_gradients[i] = grad.clone()
@@ -170,7 +174,7 @@ class WatchedStage:
         word = "forward" if kind == "F" else "backward"
         if type(i) is not int or not 0 <= i < self._microbatches:
             raise StageMisused(
-                f"stage.{word}() is given {i!r} as the number of its microbatch; they are numbered "
+                f"stage.{word}() was called with microbatch {i!r}, but microbatches are numbered "
                 f"from 0 to {self._microbatches - 1}."
             )
         if f"{kind}{i}" in self._actions:
@@ -182,12 +186,12 @@ class WatchedStage:
         source = self._rank - 1 if what == "activation" else self._rank + 1
         if not isinstance(given, torch.Tensor):
             raise StageMisused(
-                f"stage {self._rank} is given {type(given).__name__} as the {what} of microbatch {i}: "
-                f"receive it from rank {source} into stage.empty(), and pass that tensor."
+                f"stage {self._rank} gets a {type(given).__name__} as the {what} of microbatch {i}: "
+                f"receive the {what} from rank {source} into stage.empty(), and pass this tensor."
             )
         if given.shape != self._template.shape or given.dtype != self._template.dtype:
             raise StageMisused(
-                f"stage {self._rank} is given a {what} of shape {tuple(given.shape)} and dtype "
+                f"stage {self._rank} gets a {what} of shape {tuple(given.shape)} and dtype "
                 f"{given.dtype}: receive it into stage.empty()."
             )
         return given
@@ -200,7 +204,7 @@ class WatchedStage:
             "extra": self._extra,
             **{f"activation of microbatch {i}": x for i, x in self._received_activations.items()},
             **{
-                f"gradient that came for microbatch {i}": x
+                f"gradient received for microbatch {i}": x
                 for i, x in self._received_gradients.items()
             },
             "overwritten": lost and f"{lost} was overwritten before its backward",

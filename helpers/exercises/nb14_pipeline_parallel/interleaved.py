@@ -42,11 +42,11 @@ def case(draw: Draw) -> Case:
             return Finding(str(error))
         ends, wanted = max(lane[-1].end for lane in lanes), schedule_length(*told)
         if ends > wanted:
-            return Finding(f"the last action ends at {ends:g}; {wanted} is possible")
+            return Finding(f"the last action ends at {ends:g}, but {wanted} is possible")
         for rank, order in enumerate(plan):
             most, allowed = max_held(order), warmup_forwards(rank, *told) + 1
             if most > min(allowed, stages * microbatches):
-                what = f"rank {rank} holds {plural(most, 'activation')}; {allowed} are enough"
+                what = f"rank {rank} holds {plural(most, 'activation')}, but {allowed} are enough"
                 return Finding(what)
         return None
 
@@ -63,7 +63,7 @@ def find_wrong_name(got: Any) -> str:
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
     for each in got:
         if not isinstance(each, str) or not _ACTION_PATTERN.fullmatch(each):
-            return f"has {short_value(each)}, which names no action"
+            return f"has {short_value(each)}, which is not an action"
     return ""
 
 
@@ -76,9 +76,9 @@ def find_problem_of_rank(
         stage, _, number = re.split("([FB])", each)
         if int(stage) % n != rank or int(stage) >= n * stages:
             mine = ", ".join(str(rank + n * turn) for turn in range(stages))
-            return f"rank {rank} has {each}; its stages are {mine}"
+            return f"rank {rank} has {each}, but its stages are {mine}"
         if int(number) >= microbatches:
-            return f"rank {rank} has {each}; microbatches are 0 to {microbatches - 1}"
+            return f"rank {rank} has {each}, but microbatches are 0 to {microbatches - 1}"
     if missing := sorted(every - set(got)):
         return f"rank {rank} never runs {missing[0]}"
     if len(got) > len(every):

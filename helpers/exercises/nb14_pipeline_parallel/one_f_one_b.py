@@ -43,12 +43,12 @@ def find_wrong_order(
     most, allowed = max_held(actions), max_held(wanted)
     if most > allowed:
         held = plural(most, "microbatch")
-        what = f"its stage holds the activations of {held} at once; 1F1B holds {allowed} here"
+        what = f"its stage holds the activations of {held} at once, but 1F1B holds {allowed} here"
         return Finding(what)
     for number, (got, right) in enumerate(zip(actions, wanted, strict=False)):
         if got != right:
             before = f"after {' '.join(wanted[:number])}" if number else "first"
-            return Finding(f"{before} its stage runs {got}; 1F1B runs {right} there")
+            return Finding(f"{before}, its stage runs {got}, but 1F1B runs {right}")
     return None
 
 

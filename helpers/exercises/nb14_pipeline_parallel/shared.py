@@ -64,7 +64,7 @@ class Pipeline:
             losses.append(float(loss.detach()))
             (loss / len(self.inputs)).backward()
             for index, border in enumerate(borders[:-1]):
-                back[index][f"gradient that came for microbatch {i}"] = border.grad
+                back[index][f"gradient received for microbatch {i}"] = border.grad
         return [
             {**a, **b, "overwritten": "", **copy_gradients(module)}
             for a, b, module in zip(came, back, modules, strict=True)
@@ -94,15 +94,15 @@ def draw_schedule_case(draw: Draw, judge_order: OrderJudge, max_extra: int | Non
             missing = [i for i in range(m) if f"{kind}{i}" not in done]
             if missing:
                 return Finding(
-                    f"microbatch {missing[0]} never goes {word} through its stage",
+                    f"its stage never runs microbatch {missing[0]} {word}",
                     EACH_MICROBATCH_ADVICE,
                 )
         found = judge_order(done, rank, n, m) or parts[rank](got, 0)
         if type(got["extra"]) is not int:
             return Finding(f"{got['extra']!r:.40} is not a number of tensors")
         if found is None and max_extra is not None and got["extra"] > max_extra:
-            what = f"{got['extra']} tensors of a message's size at once, not counting what its stage saves"
-            return Finding(f"it holds {what}; {max_extra} are enough")
+            what = f"{got['extra']} tensors of a message's size at once, in addition to its stage's tensors"
+            return Finding(f"it keeps {what}, but {max_extra} are enough")
         return found
 
     blank = torch.zeros_like(pipeline.inputs[0])
@@ -117,7 +117,7 @@ def draw_schedule_case(draw: Draw, judge_order: OrderJudge, max_extra: int | Non
 
 
 EACH_MICROBATCH_ADVICE = (
-    "Every rank calls stage.forward and stage.backward once for each microbatch."
+    "Every rank should call stage.forward and stage.backward once for each microbatch."
 )
 
 
@@ -161,8 +161,8 @@ class SentImmediately:
         for count, (span, following) in enumerate(_spans_with_next(trace, rank, kind), 1):
             if following and sum(e.start_ns < following.start_ns for e in sent) < count:
                 return (
-                    f"rank {rank} begins {following.call} before it has sent the result of {span.call}: "
-                    f"rank {peer} is idle meanwhile. Send each {what} as soon as it is computed."
+                    f"rank {rank} begins {following.call} before sending the result of {span.call}, "
+                    f"so rank {peer} is idle. Send each {what} as soon as it is computed."
                 )
         return ""
 
@@ -175,13 +175,13 @@ class SentImmediately:
             waited = [e for e in taken if _wait_start(e) < span.start_ns]
             if len(waited) < count:
                 return (
-                    f"rank {rank} runs {span.call} before it has waited for its {what}: irecv "
-                    "fills its tensor by the time wait() returns."
+                    f"rank {rank} runs {span.call} before waiting for its {what}. irecv's "
+                    "tensor is only filled when wait() returns."
                 )
             if len(waited) > count:
                 return (
                     f"rank {rank} waits for {len(waited)} {what}s{at(waited[-1])} before its {word} "
-                    f"{span.call}, which needs one of them: wait for each only when it is needed."
+                    f"{span.call}, which needs only one of them. Wait for each only when you need it."
                 )
         return ""
 
@@ -204,17 +204,17 @@ def _wait_start(event: Event) -> float:
 
 SCHEDULE_RULES: tuple[Any, ...] = (
     P2P_ONLY,
-    Peers(neighbors, "stages talk to their neighbors only"),
+    Peers(neighbors, "stages only communicate with their neighbors"),
     Calls(
         "send",
         message_count,
-        why="One activation onwards and one gradient back for each microbatch; the first stage has nobody "
-        "before it, the last nobody after it.",
+        why="Each microbatch needs one activation forward and one gradient back. The first stage has no "
+        "stage before it, and the last one has none after it.",
     ),
     Calls(
         "send",
         total_bytes=lambda case, rank: message_count(case, rank) * int(case.facts["bytes"]),
-        why="One activation or one gradient is one message.",
+        why="Each message is one activation or one gradient.",
     ),
     SentImmediately(),
     EachIsWaitedFor(),
@@ -235,7 +235,7 @@ FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
     ),
     CrashAdvice(
         "",
-        "A tensor of another shape or dtype was received: receive into stage.empty().",
+        "A rank received a tensor of a different shape or dtype. Receive into stage.empty().",
         died=True,
     ),
     HangAdvice(

@@ -74,14 +74,14 @@ EXERCISE = Exercise(
     case,
     (
         P2P_ONLY,
-        Calls("send", 1, why="The activation goes over, its gradient comes back."),
+        Calls("send", 1, why="Send the activation one way and its gradient the other way."),
         Calls("send", total_bytes="bytes"),
         EachIsWaitedFor(),
     ),
     failed=(
         HangAdvice(
-            "Two messages, one each way: rank 0 sends the activation and receives its gradient; rank 1 "
-            "receives the activation and, after its backward, sends the gradient.",
+            "There are two messages, one each way: rank 0 sends the activation and receives its gradient; "
+            "rank 1 receives the activation and, after its backward, sends the gradient.",
             when=has_other_cause,
         ),
     ),

@@ -50,16 +50,24 @@ def find_collective(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         by_torch = event.by.startswith("distributed/pipelining/")
         if event.op not in ("send", "recv") and not by_torch:
-            return f"rank {event.rank} calls {event.call}{at(event)}; step() makes all calls that are needed."
+            return f"rank {event.rank} calls {event.call}{at(event)}, but step() makes all necessary calls."
     return ""
 
 
 EXERCISE = Exercise(
     case,
-    (Predicate(find_collective, "no collective call of its own", forbids=True, on_each_call=True),),
+    (
+        Predicate(
+            find_collective,
+            "no collective calls outside of step()",
+            forbids=True,
+            on_each_call=True,
+        ),
+    ),
     failed=(
         HangAdvice(
-            "Every rank calls step(): the first with x, the last with target=y, the others without arguments."
+            "Every rank calls step(): the first with x, the last with target=y, and the others without "
+            "arguments."
         ),
     ),
     kind=Kind.MODULE,

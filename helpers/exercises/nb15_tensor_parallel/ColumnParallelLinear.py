@@ -38,16 +38,14 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Calls(
-            phase="forward", exactly=0, why="Each rank has all of x and returns its own columns."
-        ),
+        Calls(phase="forward", exactly=0, why="Each rank has all of x and returns its columns."),
         Calls(
             phase="backward",
             exactly="trained",
             bytes_per_call="bytes",
-            missing="Each rank computes one summand of x's gradient.",
-            why="Only the gradient of x is summed, and only if x needs one.",
-            large_advice="It has the shape of x.",
+            missing="Each rank computes only one summand of x's gradient.",
+            why="Sum only the gradient of x, and only if x needs a gradient.",
+            large_advice="The summed gradient has the shape of x.",
         ),
         WaitsForAll(),
     ),

@@ -55,14 +55,14 @@ def find_missing_overlap(trace: Trace, case: Case) -> str:
         for number, span in enumerate(spans[:-1], 1):
             if not any(is_during(span, e) for e in transfers if e.op == "recv"):
                 return (
-                    f"rank {rank} fetches nothing while it computes product {number} of {len(spans)}: "
-                    "start the next transfer before a product, and wait for it after."
+                    f"rank {rank} receives nothing while computing product {number} of {len(spans)}. "
+                    "Start the next transfer before a product, and wait for it afterwards."
                 )
         for transfer in transfers:
             if not any(is_during(span, transfer) for span in spans):
                 return (
                     f"rank {rank} starts its {transfer_name(transfer)}{at(transfer)} and waits for it with "
-                    "no product in between: start before a product, wait after it."
+                    "no product in between. Start it before a product, and wait for it afterwards."
                 )
     return ""
 
@@ -93,7 +93,7 @@ EXERCISE = Exercise(
         OnlyCalls(("send", "recv")),
         NothingBlocks(),
         EachIsWaitedFor(),
-        Calls("send", "messages", why="Each rank's rows come to each other rank once."),
+        Calls("send", "messages", why="Each rank's rows reach every other rank once."),
         Calls("recv", "messages"),
         Calls("send", total_bytes="bytes", why="A message holds the rows of one rank."),
         Predicate(find_wrong_products, f"{MULTIPLY_SPAN}() once for the rows of each rank"),
@@ -103,7 +103,7 @@ EXERCISE = Exercise(
     ),
     failed=(
         HangAdvice(
-            "Each rank sends to the next and receives from the rank before, in every round but the last."
+            "Each rank sends to the next one and receives from the previous one, in every round but the last."
         ),
     ),
     kind=Kind.MODULE,

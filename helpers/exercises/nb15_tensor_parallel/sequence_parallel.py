@@ -64,14 +64,17 @@ PHASE_CALLS = {
 }
 """The calls of each phase, and the case's fact with the bytes that a rank passes to each."""
 CALL_REASONS = {
-    ("forward", "all_gather"): "gate and up read the same tokens, and each rank sends its own",
-    ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
-    ("backward", "all_gather"): "each rank sends the gradient of its own tokens of the sum",
-    ("backward", "reduce_scatter"): "each rank needs the sum of the gradients of its own tokens",
+    (
+        "forward",
+        "all_gather",
+    ): "gate and up read the same tokens, and each rank sends only its tokens",
+    ("forward", "reduce_scatter"): "each rank only needs the sum for its tokens",
+    ("backward", "all_gather"): "each rank sends the sum's gradient for its tokens",
+    ("backward", "reduce_scatter"): "each rank only needs the summed gradients of its tokens",
     (
         "backward",
         "all_reduce",
-    ): "only the gradient of the scale is summed whole, activations never are",
+    ): "only the scale's gradient is summed whole, not activations",
 }
 NO_SUM_REASON = "activations are never summed whole"
 
@@ -84,16 +87,16 @@ def find_wrong_calls(trace: Trace, case: Case) -> str:
             for call in calls:
                 most = case.facts[wanted[call.op]] if call.op in wanted else 0
                 if call.nbytes > most:
-                    enough = f"{most:,} are enough" if most else "none is needed there"
+                    enough = f"{most:,} are enough" if most else "this call isn't needed"
                     return (
-                        f"rank {rank} passes {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
-                        f"{enough}: {CALL_REASONS.get((phase, call.op), NO_SUM_REASON)}."
+                        f"rank {rank} passes {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}, "
+                        f"but {enough}: {CALL_REASONS.get((phase, call.op), NO_SUM_REASON)}."
                     )
             for op in wanted:
                 if made[op] != 1:
                     return (
-                        f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; expected: once. "
-                        f"{CALL_REASONS[phase, op]}."
+                        f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; expected: once, "
+                        f"because {CALL_REASONS[phase, op]}."
                     )
     return ""
 

@@ -11,41 +11,44 @@ from helpers.checks.author import *
 
 FUNCTIONS = ("CopyToRanks", "SumOverRanks", "GatherTokens", "ScatterSum")
 _PARTS_ONLY_ADVICE = (
-    "Keep copies of this rank's parts, `.detach().clone()` each, and nothing else of the dense layer: a "
-    "slice is a view, which keeps the whole weight in memory."
+    "Keep only copies of this rank's parts, made by `.detach().clone()`, and nothing else of the dense "
+    "layer. A slice is a view, which keeps the whole weight in memory."
 )
 _OBSERVATION_ADVICE = {
-    "autograd": "autograd does not know plain calls of torch.distributed, and the gradient may silently be "
-    "wrong. Communicate inside of autograd functions: `SumOverRanks.apply(...)`, `ScatterSum.apply(...)`. "
-    "What needs no gradient, such as a maximum, is computed from a detached tensor.",
-    "outside": "Sums that need a gradient go through `SumOverRanks.apply(...)` or `ScatterSum.apply(...)`: "
-    "autograd does not see a call that bypasses them (`.data`, `.detach()`, `no_grad`).",
-    "in place": "`all_reduce` writes into its tensor, and autograd may still need that one: sum a clone.",
-    "held": "One is enough, the tensor that `gate` and `up` read. Apply the norm to this rank's tokens, then "
-    "gather once: a norm of all tokens keeps what it reads, too.",
+    "autograd": "autograd can't differentiate plain calls of torch.distributed, so the gradient may "
+    "silently be wrong. Communicate inside autograd functions: `SumOverRanks.apply(...)`, "
+    "`ScatterSum.apply(...)`. Compute values that need no gradient, such as a maximum, from a detached "
+    "tensor.",
+    "outside": "Sums that need a gradient should go through `SumOverRanks.apply(...)` or "
+    "`ScatterSum.apply(...)`, because autograd doesn't see calls that bypass them (`.data`, `.detach()`, "
+    "`no_grad`).",
+    "in place": "`all_reduce` writes into its tensor, which autograd may still need. Sum a clone.",
+    "held": "One tensor is enough: the one that `gate` and `up` read. Apply the norm to this rank's tokens, "
+    "then gather once. A norm of all tokens also keeps its input.",
     "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
-    "block": "parallelize_module changes the model that it is given: pass it that one, and return it.",
+    "block": "parallelize_module changes its model in place. Pass it the given model, and return the same "
+    "model.",
     "memory": _PARTS_ONLY_ADVICE,
 }
 """Advice on a rank's observations, by their names in `in_ranks.py`."""
 _PAIR_ADVICE = {
-    "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
-    "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
+    "CopyToRanks": "Your CopyToRanks is not right yet: `check(ColumnParallelLinear)` shows why.",
+    "SumOverRanks": "Your SumOverRanks is not right yet: `check(RowParallelLinear)` shows why.",
 }
 _PARAMETER_ADVICE = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
 SAME_SHAPE_ADVICE = (
-    "The ranks call one collective with tensors of different sizes. What is summed must have the same shape "
+    "The ranks call one collective with tensors of different sizes. Summed tensors must have the same shape "
     "on all ranks."
 )
 FAILURE_ADVICE: tuple[Any, ...] = (
     HangAdvice(SAME_SHAPE_ADVICE, ("different_shapes",)),
     HangAdvice(
-        "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
-        "the rank."
+        "Every rank must make the same calls in the same order, in forward and in backward. No call may "
+        "depend on the rank."
     ),
     CrashAdvice(
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
-        "Calling the class of an autograd function makes an object: `.apply(...)` returns a tensor.",
+        "Calling an autograd function's class creates an object. Use `.apply(...)` to get a tensor.",
     ),
     CrashAdvice("", SAME_SHAPE_ADVICE, died=True),
     CrashAdvice(
@@ -55,7 +58,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
     ),
     CrashAdvice(
         "in-place operation",
-        "A tensor that autograd still needs is changed in place. Work on a copy.",
+        "You change a tensor in place that autograd still needs. Work on a copy.",
     ),
 )
 """Advice on failed runs, for all exercises."""
@@ -131,23 +134,23 @@ def cut_block(
 
 def one_sum_rules() -> tuple[Any, ...]:
     """Return the rules of a block: one sum of x's size in forward, and one such sum in backward."""
-    large = "What is summed has the shape of x."
+    large = "The summed tensor has the shape of x."
     return (
         OnlyCalls(("all_reduce",)),
         Calls(
             phase="forward",
             exactly=1,
             bytes_per_call="bytes",
-            missing="What `down` or `out` returns on a rank is one summand of the output.",
-            why="Only the output is summed, once, at the end.",
+            missing="The result of `down` or `out` on a rank is only one summand of the output.",
+            why="Sum only the output, once, at the end.",
             large_advice=large,
         ),
         Calls(
             phase="backward",
             exactly=1,
             bytes_per_call="bytes",
-            missing="Each rank computes one summand of x's gradient.",
-            why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
+            missing="Each rank computes only one summand of x's gradient.",
+            why="Sum only x's gradient. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             large_advice=large,
         ),

@@ -49,8 +49,8 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=2,
-            missing="One sum at the end of attention, one at the end of the MLP.",
-            why="One sum at the end of attention, one at the end of the MLP.",
+            missing="Two sums are needed: at the end of attention and at the end of the MLP.",
+            why="Two sums are enough: at the end of attention and at the end of the MLP.",
         ),
     ),
     kind=Kind.MODULE,

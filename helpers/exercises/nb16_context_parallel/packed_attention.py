@@ -73,13 +73,17 @@ EXERCISE = Exercise(
             text="one ring for all documents",
             why="Keys and values of all documents go around together, and the mask tells documents apart.",
         ),
-        Calls("send", total_bytes="all", why="In backward gradients go the way back."),
+        Calls(
+            "send",
+            total_bytes="all",
+            why="In backward, gradients are passed in the opposite direction.",
+        ),
     ),
     failed=(
-        HangAdvice("Every rank passes its keys and values on world_size - 1 times."),
+        HangAdvice("Every rank should pass on keys and values world_size - 1 times."),
         CrashAdvice(
             "does not require grad",
-            "The output has no graph: is something detached, or computed under no_grad?",
+            "The output has no graph. Is a tensor detached, or computed under no_grad?",
         ),
     ),
     kind=Kind.MODULE,

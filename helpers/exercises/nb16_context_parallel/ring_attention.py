@@ -46,12 +46,16 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("send", "recv")),
         Predicate(find_excess_in_forward, "keys, values and positions go around once in forward"),
-        Calls("send", total_bytes="all", why="In backward gradients go the way back."),
+        Calls(
+            "send",
+            total_bytes="all",
+            why="In backward, gradients are passed in the opposite direction.",
+        ),
     ),
     failed=(
         CrashAdvice(
             "does not require grad",
-            "The output has no graph: is something detached, or computed under no_grad?",
+            "The output has no graph. Is a tensor detached, or computed under no_grad?",
         ),
     ),
     kind=Kind.MODULE,

@@ -73,8 +73,8 @@ def find_excess_in_forward(trace: Trace, case: Case) -> str:
         sent, most = sum(c.nbytes for c in calls if c.op == "send"), case.facts["forward"]
         if sent > most:
             return (
-                f"rank {rank} sends {sent:,} bytes in forward; {most:,} are enough. Keys, values and "
-                "positions are passed on world_size - 1 times: then each rank has seen all."
+                f"rank {rank} sends {sent:,} bytes in forward, but {most:,} are enough. Pass on keys, "
+                "values and positions world_size - 1 times: then each rank has seen all of them."
             )
     return ""
 

@@ -16,10 +16,12 @@ from helpers.exercises.nb16_context_parallel.shared import draw_sequence
 from helpers.views.traffic_ledger import calls_by_phase
 
 BACKWARD_ADVICE = (
-    "The backward of a swap is the reverse swap: split what was joined, join what was split."
+    "The backward of a swap is the reverse swap: split the joined dimension, and join the split "
+    "one."
 )
 FOUR_SWAPS_ADVICE = (
-    "One swap for each of q, k and v, and one for the output; in backward the same four."
+    "Forward needs one swap for each of q, k and v, and one for the output. Backward needs the same "
+    "four."
 )
 
 
@@ -44,7 +46,7 @@ def find_excess_traffic(trace: Trace, case: Case) -> str:
             if handed > case.facts["bytes"]:
                 most = f"{case.facts['bytes']:,}"
                 return (
-                    f"rank {rank} hands in {handed:,} bytes in {phase}; {most} are enough. "
+                    f"rank {rank} passes {handed:,} bytes to calls in {phase}, but {most} are enough. "
                     f"{FOUR_SWAPS_ADVICE}"
                 )
     return ""
@@ -56,10 +58,10 @@ EXERCISE = Exercise(
         OnlyCalls(("all_to_all",)),
         Calls(phase="forward", most=4, why=FOUR_SWAPS_ADVICE),
         Calls(phase="backward", most=4, why=FOUR_SWAPS_ADVICE),
-        Predicate(find_excess_traffic, "four parts of a tensor are handed in each way"),
+        Predicate(find_excess_traffic, "four parts of a tensor are swapped each way"),
     ),
     failed=(
-        HangAdvice("Every rank makes the same swaps in the same order."),
+        HangAdvice("Every rank must make the same swaps in the same order."),
         CrashAdvice("invalid gradient|returned an invalid|shape", BACKWARD_ADVICE),
     ),
     kind=Kind.MODULE,

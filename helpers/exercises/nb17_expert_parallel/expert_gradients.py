@@ -52,13 +52,16 @@ def find_misplaced_gradient(trace: Trace, case: Case) -> str:
             if list(e.group_ranks) not in (line, everybody):
                 return (
                     f"rank {rank} calls {e.call}{at(e)} in a group of ranks "
-                    f"{', '.join(map(str, e.group_ranks))}; it belongs to those of its expert, "
-                    f"{', '.join(map(str, line))}, and to all."
+                    f"{', '.join(map(str, e.group_ranks))}, but it belongs only to the group of its expert, "
+                    f"{', '.join(map(str, line))}, and to the group of all ranks."
                 )
         most = (case.facts["shared"] + case.facts["experts"]) * (case.world_size > 1)
         sent = sum(e.nbytes for e in calls)
         if sent > most:
-            return f"rank {rank} hands in {sent:,} bytes; its gradients have {most:,}, and each is sent once."
+            return (
+                f"rank {rank} passes {sent:,} bytes to its calls, but its gradients have {most:,}, and each "
+                "should be sent once."
+            )
     return ""
 
 
@@ -68,7 +71,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Predicate(
             find_misplaced_gradient,
-            "each gradient is summed once, within the group that it belongs to",
+            "each gradient is summed once, in its group",
         ),
         WaitsForAll(),
     ),

@@ -72,36 +72,37 @@ EXERCISE = Exercise(
             phase="forward",
             exactly=3,
             bytes_per_call=max_exchange_bytes,
-            missing="Counts, tokens out, tokens back.",
-            why="Counts, tokens out, tokens back: three exchanges.",
-            large_advice="A token is sent to its own expert only, without padding and without its gate.",
+            missing="Three exchanges are needed: counts, tokens out, tokens back.",
+            why="Three exchanges are enough: counts, tokens out, tokens back.",
+            large_advice="Send each token only to its expert, without padding and without its gate.",
         ),
         Calls(
             phase="backward",
             exactly=2,
             bytes_per_call=max_exchange_bytes,
-            missing="Gradients take both ways of the tokens in reverse.",
-            why="Gradients take both ways of the tokens in reverse.",
-            large_advice="A gradient is sent where its token was, and nowhere else.",
+            missing="Gradients go through both exchanges of the tokens in reverse.",
+            why="Gradients go through both exchanges of the tokens in reverse.",
+            large_advice="Send each gradient only to a rank that had its token.",
         ),
         WaitsForAll(),
     ),
     failed=(
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
-            "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
-            "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
+            "Some of these counts were never written. Exchange them by all_to_all_single, one number for "
+            "each rank, including experts without tokens: `bincount(minlength=world_size)`.",
         ),
         CrashAdvice(
             "",
-            "The ranks do not agree on how many rows they send to each other. Exchange the counts first, one "
-            "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
+            "The ranks disagree on how many rows they send to each other. Exchange the counts first, one "
+            "number for each rank, including experts without tokens: `bincount(minlength=world_size)`.",
             died=True,
         ),
         CrashAdvice(
             "does not require grad",
             "A rank's result has no graph, so its backward makes no call. Did it go through both "
-            "exchanges? With no rows, too: what the expert makes of none has a graph, a new tensor has none.",
+            "exchanges, even without rows? The expert's output for no rows has a graph, but a new tensor has "
+            "none.",
         ),
     ),
     kind=Kind.MODULE,

@@ -55,7 +55,7 @@ def route_tokens(
         "result": found.pop("result"),
         "tokens that its expert saw": sum(rows),
         "output": found.pop("output"),
-        "called": "" if rows else "its expert was not called, and its weights have no gradient",
+        "called": "" if rows else "its expert was not called, so its weights have no gradient",
         "gradient of the router": found.pop("gradient of router", None),
         **found,
         "gradient of the expert": grad_of(expert.weight, not rows),

@@ -89,52 +89,53 @@ EXERCISE = Exercise(
             phase="forward",
             exactly=3,
             bytes_per_call=max_exchange_bytes,
-            missing="Counts, copies out, results back.",
-            why="Counts, copies out, results back: three exchanges.",
-            large_advice="A copy is sent to its expert's rank only, without padding and without its weight.",
+            missing="Three exchanges are needed: counts, copies out, results back.",
+            why="Three exchanges are enough: counts, copies out, results back.",
+            large_advice="Send each copy only to its expert's rank, without padding and without its weight.",
         ),
         Calls(
             phase="backward",
             exactly=2,
             bytes_per_call=max_exchange_bytes,
-            missing="Gradients take both ways of the copies in reverse.",
-            why="Gradients take both ways of the copies in reverse.",
-            large_advice="A gradient is sent where its copy was, and nowhere else.",
+            missing="Gradients go through both exchanges of the copies in reverse.",
+            why="Gradients go through both exchanges of the copies in reverse.",
+            large_advice="Send each gradient only to a rank that had its copy.",
         ),
         WaitsForAll(),
     ),
     failed=(
         CrashAdvice(
             "cannot reshape tensor of 0 elements",
-            "A rank may have no tokens, and -1 has no value for a tensor without elements: name all sizes, "
-            "for example `view(n, k, x.shape[1])`.",
+            "A rank may have no tokens, and -1 is ambiguous for a tensor without elements. So name all "
+            "sizes, for example `view(n, k, x.shape[1])`.",
         ),
         CrashAdvice(
             "split_with_sizes expects split_sizes to sum",
-            "The counts of the product do not add up to its rows. The rows that arrived follow from the "
-            "exchanged counts, not from this rank's own.",
+            "The counts for the product don't add up to its rows. The number of rows that arrived follows "
+            "from the exchanged counts, not from this rank's counts.",
         ),
         CrashAdvice(
             "index .* is out of bounds for dimension 0",
             "An order has more entries than there are rows: `x` has one row for each token, copies are k "
-            "times as many, and the rows that arrived follow from the exchanged counts.",
+            "times as many, and the number of rows that arrived follows from the exchanged counts.",
         ),
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
-            "Ranks expect other numbers of rows than they are sent. Either counts were never written, or not "
-            "all of them: one number for each expert, also for those that nobody chose. Or they are grouped "
-            "wrongly: those of one rank's experts lie next to one another, `counts.view(world_size, local)`.",
+            "Ranks expect different numbers of rows than they are sent. Either some counts were never "
+            "written: exchange one number for each expert, including experts without tokens. Or the counts "
+            "are grouped wrongly: those of one rank's experts are next to one another, "
+            "`counts.view(world_size, local)`.",
         ),
         CrashAdvice(
             "",
-            "The ranks do not agree on how many rows they send to each other. Exchange one count for each "
-            "expert first, also for those that nobody chose: `bincount(minlength=world_size * local)`.",
+            "The ranks disagree on how many rows they send to each other. Exchange one count for each expert "
+            "first, including experts without tokens: `bincount(minlength=world_size * local)`.",
             died=True,
         ),
         CrashAdvice(
             "does not require grad",
             "A rank's result has no graph, so its backward makes no call. Both exchanges and the products "
-            "must run on every rank, with no rows, too.",
+            "must run on every rank, even without rows.",
         ),
     ),
     kind=Kind.MODULE,

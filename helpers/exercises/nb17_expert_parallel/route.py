@@ -48,12 +48,12 @@ EXERCISE = Exercise(
         Calls(
             phase="forward",
             exactly=0,
-            why="Choices and counts of a rank's tokens depend on its own logits only.",
+            why="The choices and counts of a rank's tokens depend only on its logits.",
         ),
         Calls(
             phase="backward",
             exactly=0,
-            why="The weights of a rank's own tokens depend on its own logits only.",
+            why="The weights of a rank's tokens depend only on its logits.",
         ),
     ),
     failed=(

@@ -62,15 +62,15 @@ EXERCISE = Exercise(
         Calls(
             exactly=1,
             bytes_per_call="bytes",
-            missing="A rank's counts cover its own tokens only.",
-            why="Add up the microbatches first; then one all_reduce carries the counts of all experts.",
+            missing="A rank's counts include only its tokens.",
+            why="Add up the microbatches first, so that one all_reduce sums the counts of all experts.",
             large_advice="One number for each expert is enough.",
         ),
         WaitsForAll(),
     ),
     failed=(
         HangAdvice(
-            "Every rank calls all_reduce once, with one count for each expert, even without tokens."
+            "Every rank must call all_reduce once, with one count for each expert, even without tokens."
         ),
     ),
     kind=Kind.MODULE,

@@ -16,24 +16,26 @@ from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.shared import READER_STACK, STACKS, format_stack
 
 MAIN_THREAD_ADVICE = (
-    'You read a frame of a different thread. Read only what follows "Current thread".'
+    'You\'ve read a frame of a different thread. Read only the frames below "Current thread".'
 )
 LAST_FRAME_ADVICE = (
-    "The program called a different function of torch. `wrapper` surrounds each call, and some functions "
-    "call others, as `broadcast_object_list` calls `broadcast`. Take the last frame in distributed_c10d.py."
+    "The program called a different torch function. `wrapper` surrounds each call, and some functions call "
+    "others: for example, `broadcast_object_list` calls `broadcast`. Take the last frame in "
+    "distributed_c10d.py."
 )
 FIRST_FRAME_ADVICE = (
-    "`line` must be the line of the first frame of train.py, as a number. Frames below it are "
+    "`line` should be the line of the first frame of train.py, as a number. The frames below it are its "
     "callers."
 )
 MOST_RANKS_ADVICE = (
-    "This is where the rank to blame is. Return the call and the line at which most ranks wait."
+    "You returned the place of the rank to blame. Return the call and the line at which most ranks "
+    "wait."
 )
 RANK_ADVICE = (
-    "This rank is not to blame. If the main thread of one rank is not in distributed_c10d.py, it is that "
-    "one; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
+    "This rank is not to blame. If one rank's main thread is not in distributed_c10d.py, that rank is to "
+    "blame; other ranks may differ, too, because they wait for it. Otherwise compare all frames of train.py, "
     "each with its line, even if all ranks wait in the same function. Whole texts always differ, because "
-    "each names its threads."
+    "they contain the threads' addresses."
 )
 HARD_KINDS = ("no batch, and a chain",) * 3 + ("another call of the same function",) * 2
 """Kinds that are drawn more often, because some wrong answers are wrong in only few of their cases."""

@@ -96,15 +96,19 @@ WANTED = 'Return ("healthy", []), ("link", [a, b]) or ("rank", [r]), on every ra
 
 def find_wrong_form(got: Any) -> Finding | None:
     """Return a finding if one rank's result has the wrong form, or if the rank has read a clock."""
-    clock = "It reads a clock. Use the seconds that `round_trip` returns: the check simulates them."
+    clock = (
+        "Your function reads a clock. Use the seconds returned by `round_trip` instead, because the check "
+        "simulates them."
+    )
     found, clocks = got["found"], (clock,) if got["clock"] else ()
     if found is None:
         return Finding("it returns nothing", (*clocks, WANTED))
     if not isinstance(found, (tuple, list)) or len(found) != 2:
-        return Finding(f"what comes back is not two things but {found!r:.60}", (*clocks, WANTED))
+        return Finding(f"it returns {found!r:.60} instead of two values", (*clocks, WANTED))
     name, ranks = found
     if name not in KINDS or not isinstance(ranks, (list, tuple)) or not all_ints(ranks):
-        return Finding(f"what comes back is {found!r:.60}", (*clocks, WANTED))
+        what = f"it returns {found!r:.60}, not a kind and a list of ranks"
+        return Finding(what, (*clocks, WANTED))
     return Finding("it reads a clock", clock) if clocks else None
 
 
@@ -135,14 +139,14 @@ def explain_disagreement(
     healthy: tuple[str, list[int]] = ("healthy", [])
     if results[0] == right and all(other == healthy for other in results[1:]):
         return (
-            'Rank 0 is right, the others return ("healthy", []). Send the verdict to all ranks.',
+            'Rank 0 is right, but the others return ("healthy", []). Send the verdict to all ranks.',
         )
     if all(not ranks or r in ranks for r, (_, ranks) in enumerate(results)):
         return (
-            "The ranks return different things, as if each decided from its own pairs. Send the times to "
+            "The ranks return different results, as if each had judged only its pairs. Send the times to "
             "all ranks.",
         )
-    return ("The ranks return different things. Let all of them decide from the same times.",)
+    return ("The ranks return different results. Let them all decide from the same times.",)
 
 
 def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tuple[str, ...]:
@@ -152,11 +156,11 @@ def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tupl
     if is_one_rank_twice(name, ranks):
         return ('A link has two different ranks. A slow rank is ("rank", [r]).',)
     if name == "rank" and len(ranks) != 1:
-        return ("A slow rank is one rank, the one that is in all slow pairs.",)
+        return ("Name only one slow rank: the one that is in all slow pairs.",)
     if name == "link" and len(ranks) != 2:
-        return ("A link is between two ranks.",)
+        return ("A link joins exactly two ranks.",)
     if kind == "link" and name == "rank" and ranks[0] in culprits:
-        return ("A rank is slow only if each of its pairs is.",)
+        return ("A rank is slow only if all its pairs are slow.",)
     return ()
 
 
@@ -234,8 +238,8 @@ def find_unequal_trips(trace: Trace, case: Case) -> str:
     a, b = twice[0]
     third = ", ".join(str(r) for r in trace.ranks if r not in twice[0])
     return (
-        f"{said}; ranks {a} and {b} have made {trips[twice[0]]} round trips: do they also call for pairs of "
-        f"rank {third}, to which only one of them belongs?"
+        f"{said}; ranks {a} and {b} have made {trips[twice[0]]} round trips: are they also calling it for "
+        f"pairs of rank {third}, to which only one of them belongs?"
     )
 
 
@@ -244,7 +248,8 @@ def times(count: int) -> str:
 
 
 ORDERS_MEET = (
-    "Both ranks of a pair call `round_trip` as many times, in an order that can't deadlock."
+    "Both ranks of a pair call `round_trip` the same number of times, in an order that can't "
+    "deadlock."
 )
 
 EXERCISE = Exercise(
@@ -261,7 +266,7 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             r"the other ranks are",
-            "Pass another rank's number to `round_trip`: 0 to world_size - 1, without your own.",
+            "Pass a different rank's number to `round_trip`: 0 to world_size - 1, except this rank's.",
         ),
         HangAdvice(
             "Both ranks of a pair must call `round_trip` the same number of times, in an order of "

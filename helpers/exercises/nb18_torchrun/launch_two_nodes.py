@@ -28,7 +28,7 @@ def case(draw: Draw) -> Case:
         read, commands = got["read"], got["commands"]
         if not isinstance(commands, list) or len(read) != 2:
             return (
-                "wanted: a list of two commands, each a list of strings; got "
+                "expected a list of two commands, each a list of strings; got "
                 f"{one_line(repr(commands), 120)}"
             )
         for node, (words, found) in enumerate(zip(commands, read, strict=True)):
@@ -52,20 +52,27 @@ def case(draw: Draw) -> Case:
 def find_wrong_word(words: Any, script: str) -> str:
     """Return the problem with the words of a command, without parsing them."""
     if isinstance(words, str):
-        return "there is one string; it must be a list of words, each a string."
+        return "there is one string instead of a list of words, each a string."
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return "a word is not a string: every word must be a `str`, including the numbers."
     if " " in script and script not in words and script.split()[0] in words:
-        return f"the path {script!r} is cut at its space: make it one word of the list, without split()."
+        return (
+            f"the path {script!r} is cut at its space: make it one word, without calling split()."
+        )
     for word in words:
         if word.startswith("--") and " " in word:
             option, value = word.split(" ", 1)
-            return f"{word!r} is one word; torchrun wants two: {option!r}, {value!r}, or an `=`."
+            return (
+                f"{word!r} is one word, but torchrun expects two, {option!r} and {value!r}, or an `=` "
+                "between them."
+            )
     after = words[words.index(script) + 1 :] if script in words else []
     if any(word.startswith("--") for word in after):
-        return "options come after the script, so the script would get them: put the script last."
+        return "options after the script would be passed to the script: put the script last."
     return (
-        f"{one_line(str(after), 60)} after the script; the script must come last." if after else ""
+        f"{one_line(str(after), 60)} comes after the script, but the script must come last."
+        if after
+        else ""
     )
 
 
@@ -75,24 +82,22 @@ def find_wrong_option(
     """Return the first wrong option of a parsed command."""
     if found["standalone"] or found["rdzv_backend"] != "static" or found["rdzv_endpoint"]:
         return (
-            "does not ask for static rendezvous: leave out `--standalone` and all that begins with "
-            "`--rdzv`."
+            "does not ask for static rendezvous: leave out `--standalone` and all options "
+            "that begin with `--rdzv`."
         )
     wanted = {
         "nnodes": ("2", "there are 2 nodes"),
         "nproc_per_node": (str(nproc), f"each node has {nproc} workers"),
-        "node_rank": (str(node), "nodes are counted from 0, and the order of your list is theirs"),
-        "master_addr": (address, f"all agents must go to {address}, where node 0 is"),
-        "master_port": (str(port), f"both must name {port}"),
+        "node_rank": (str(node), "nodes are counted from 0, in the order of your list"),
+        "master_addr": (address, f"all agents must connect to {address}, the address of node 0"),
+        "master_port": (str(port), f"both commands must name {port}"),
     }
     for name, (right, why) in wanted.items():
         # "2:2" means a minimum of 2 and a maximum of 2 nodes
         if str(found[name]) not in {right, f"{right}:{right}"}:
             return f"says --{name.replace('_', '-')}={found[name]}; {why}."
     if found["training_script"] != script:
-        return (
-            f"runs {one_line(str(found['training_script']), 60)!r}, not the script that was given."
-        )
+        return f"runs {one_line(str(found['training_script']), 60)!r} instead of the given script."
     return ""
 
 

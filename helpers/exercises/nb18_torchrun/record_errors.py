@@ -13,21 +13,24 @@ from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.in_ranks.agents import ERRORS, run_failing_main
 
 CALL_ADVICE = (
-    "`record(main)` returns a function. Call that one, once, and do not call main in any other way."
+    "`record(main)` returns a function. Call this function once, and don't call main in any other "
+    "way."
 )
 EXITCODE_ADVICE = (
-    "main raised, but the worker ended with exit code 0, which its agent takes for success. Do not catch the "
-    "exception."
+    "main raised an exception, but the worker ended with exit code 0, which its agent takes for success. "
+    "Don't catch the exception."
 )
 ERROR_FILE_ADVICE = (
-    "The worker failed, but its error file has no message that the agent can read: it is empty, or not the "
-    "JSON that `record` writes. `record(main)` returns a function that calls main and writes down what it "
-    "raises: call that function."
+    "The worker failed, but its error file has no message that the agent can read: the file is empty, or "
+    "not the JSON that `record` writes. `record(main)` returns a function that calls main and writes its "
+    "exception into the error file: call this function."
 )
-EXCEPTION_ADVICE = "Do not replace main's exception: `record` writes it down and raises it again."
+EXCEPTION_ADVICE = (
+    "Don't replace main's exception: `record` writes it into the error file and raises it again."
+)
 HARD_EXIT_ADVICE = (
-    "The worker ended before main's exception had left your function, as with `os._exit`: no traceback is "
-    "printed and no atexit handler runs. Do not catch the exception."
+    "The worker ended before main's exception had left your function, for example by calling `os._exit`, so "
+    "no traceback is printed and no atexit handler runs. Don't catch the exception."
 )
 
 

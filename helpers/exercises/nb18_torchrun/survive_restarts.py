@@ -75,7 +75,7 @@ def case(draw: Draw) -> Case:
         done = attempts[-1].get("first", 0) + len(attempts[-1]["rows"][rank])
         if done != steps:
             return Finding(
-                f"it returns after {plural(done, 'step')} of {steps}", seen=("too early",)
+                f"it returns after {plural(done, 'step')} instead of {steps}", seen=("too early",)
             )
         start = len(plans) - len(kills)  # leave out the attempt ended by SIGTERM
         cut = {name: got[name][start:] for name in ("killed", "changed", "attempts")}
@@ -83,7 +83,9 @@ def case(draw: Draw) -> Case:
             return found
         existed = any("state.pt" in one["found"]["files"] for one in attempts[1:])
         if existed and not got["kept"]:
-            return Finding("after the last step no file is at `path`", seen=("removed at the end",))
+            return Finding(
+                "after the last step, no file exists at `path`", seen=("removed at the end",)
+            )
         at = [one["first"] for one in attempts[1:] if "first" in one]
         return compare_state(got["state"], (seed, n, steps, got["numbers"]), at)
 
@@ -95,7 +97,7 @@ def case(draw: Draw) -> Case:
         elif "killed" not in kind:
             return None  # it was not killed, which is reported in another finding
         first = one.get("first", 0)
-        what = f"after a kill it resumes at step {first}"
+        what = f"after a kill, it resumes at step {first}"
         found = judge_resume_step(what, before, one, newest, every, first)
         if found and found.seen == ("a save that was not due",):
             return replace(found, seen=("wrong step",))
@@ -110,13 +112,14 @@ def case(draw: Draw) -> Case:
         came = f"SIGTERM reaches {which} in step {first + asked - 1}"
         for r in ranks:
             if not how[r] and f"noted-{comes}-{r}" not in got["left"]:
-                return Finding(f"{came} and ends rank {r} there", seen=("no handler",))
+                return Finding(f"{came} and terminates rank {r}", seen=("no handler",))
         if max(made) > asked + 1:
-            what = f"{came}, and {plural(max(made) - asked, 'more step')} follow before all return"
+            more = plural(max(made) - asked, "more step")
+            what = f"{came}, but {more} follow before all ranks return"
             return Finding(what, seen=("trains on",))
         if set(how) != {"returns"} or len(set(made)) > 1:
             ends = (
-                f"rank {r} {h or 'is ended'} in step {first + m - 1}"
+                f"rank {r} {h or 'is terminated'} in step {first + m - 1}"
                 for r, (h, m) in enumerate(zip(how, made, strict=True))
             )
             seen = "raised after SIGTERM"
@@ -131,14 +134,14 @@ def case(draw: Draw) -> Case:
         """Return the problem with the step at which the next job resumed."""
         newest = before.get("first", 0) + len(before["rows"][0])
         first = one.get("first", 0)
-        what = f"after SIGTERM the next job resumes at step {first}"
+        what = f"after SIGTERM, the next job resumes at step {first}"
         found = judge_resume_step(what, before, one, [newest], every, first)
         if found is None:
             return None
         lost = "state.pt" not in one["found"]["files"] or (
             first and first % every == 0 and first < newest
         )
-        what = f"{what}; the ranks had left after {plural(newest, 'step')}"
+        what = f"{what}, but the ranks had left after {plural(newest, 'step')}"
         return Finding(what, seen=("not saved",) if lost else found.seen)
 
     return Case(
@@ -158,7 +161,8 @@ def draw_real_agent_case(draw: Draw) -> Case:
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if got["calls"] != steps - every:
-            return Finding(f"after the restart it makes {got['calls']} steps, not {steps - every}")
+            what = f"after the restart, it runs {got['calls']} steps instead of {steps - every}"
+            return Finding(what)
         return compare_state(got["state"], (seed, n, steps, numbers), ())
 
     return Case(
@@ -185,7 +189,7 @@ def compare_state(
         for part in ("model", "optimizer", "both")
         if same(train_in_one_process(*settings, resume_steps, part), got, TOLERANCE)
     ]
-    what = "at the end, model and optimizer are not as in an undisturbed training"
+    what = "at the end, model and optimizer differ from those of an undisturbed training"
     return Finding(what, seen=tuple(f"lost {part}" for part in lost))
 
 

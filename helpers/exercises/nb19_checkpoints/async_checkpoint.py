@@ -22,10 +22,10 @@ from helpers.exercises.nb19_checkpoints.shared import find_missing_kill, observe
 from helpers.exercises.shared.in_ranks.attempts import Plan
 
 OBSERVATIONS = {
-    "main thread": "the main thread itself writes the checkpoint, so the training is blocked",
-    "waits": "after a save has begun, the main thread waits for it, before the next step",
-    "group": "the thread that writes does not talk on `group`",
-    "two": "a save begins while the one before is still being written",
+    "main thread": "the main thread writes the checkpoint, so training is blocked",
+    "waits": "after starting a save, the main thread waits for it before the next step",
+    "group": "the writing thread doesn't communicate on `group`",
+    "two": "a save begins while the previous one is still being written",
     "at the end": "your function returns while a checkpoint is still being written",
 }
 """Descriptions of the check's observations while writing a checkpoint. The first that applies is shown."""
@@ -82,13 +82,13 @@ def case(draw: Draw) -> Case:
             if got["raised"]:
                 return None
             what = (
-                f"save {fails[0]} could not be written (no space left), and your function "
-                "returned as if all were well"
+                f"save {fails[0]} could not be written (no space left), but your function "
+                "returned without an error"
             )
             seen = "at the end" if "at the end" in got["noted"] else "an error is lost"
             return Finding(what, seen=(seen,))
         if did != list(range(first, steps)):
-            what = f"it trains the steps {did}; after step {first} come those up to {steps - 1}"
+            what = f"it trains steps {did} instead of all steps from {first} to {steps - 1}"
             return Finding(what, seen=("steps out of order",))
         for name, what in OBSERVATIONS.items():
             if name in got["noted"]:
@@ -97,7 +97,8 @@ def case(draw: Draw) -> Case:
             return judge_first_weights(got, first, r)
         wanted = (steps - first) // every
         if got["writes"] != wanted:
-            what = f"from step {first} on it saves {plural(got['writes'], 'time')}, not {wanted}"
+            saves = plural(got["writes"], "time")
+            what = f"from step {first} on, it saves {saves} instead of {wanted}"
             return Finding(what, seen=("saves too often or too rarely",))
         return None
 
@@ -106,7 +107,7 @@ def case(draw: Draw) -> Case:
         done, due = before["died"][0], before.get("first", 0) + kill.save * every
         if done >= due:
             return None
-        what = f"save {kill.save} begins within the first {done} steps, but it is due after {due}"
+        what = f"save {kill.save} begins within the first {done} steps, but is due after {due}"
         return Finding(what, seen=("saves too often or too rarely",))
 
     def judge_start(before: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
@@ -148,7 +149,7 @@ def case(draw: Draw) -> Case:
             seen = ("one step late",)
         elif first == every * len(whole):
             seen = ("checkpoints counted",)
-        return Finding(f"it resumes at step {first}; {was}", seen=seen)
+        return Finding(f"it resumes at step {first}, but {was}", seen=seen)
 
     def judge_first_weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
         have, numbers = got["began with"], got["numbers"]
@@ -158,7 +159,7 @@ def case(draw: Draw) -> Case:
         copied = ("state changed while written",) if "own thread" in got["noted"] else ()
         for k in range(steps + 1):
             if len(have) and same(expected_share(k, r, numbers), have, 0):
-                what = f"{what}: they are those after {k}"
+                what = f"it resumes at step {first}, but with the weights after {plural(k, 'step')}"
                 return Finding(what, seen=copied if k > first else ())
         return Finding(
             f"{what}: {difference(expected_share(first, r, numbers), have, 0)}", seen=copied

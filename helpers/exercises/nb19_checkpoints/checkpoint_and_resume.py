@@ -85,8 +85,8 @@ def case(draw: Draw) -> Case:
             newest = [died[0] - every, died[0]]
         (epoch, step), (own, at) = divmod(newest[0], steps), divmod(first, steps)
         what = (
-            f"after {'the death in a save' if died else 'a death'} it resumed at epoch {own}, "
-            f"step {at}, not epoch {epoch}, step {step}"
+            f"after being killed{' in a save' if died else ''}, it resumed at epoch {own}, "
+            f"step {at} instead of epoch {epoch}, step {step}"
         )
         found = judge_resume_step(what, before, one, newest, every, first)
         if found is None or not ("first" in one or "a save that was not due" in found.seen):
@@ -130,7 +130,7 @@ def find_disorder(attempts: Sequence[Mapping[str, Any]], epochs: int, steps: int
                 (epoch, step), (last_epoch, last_step) = divmod(now, steps), divmod(before, steps)
                 when = f"after {plural(k, 'death')}" if k else "before any death"
                 what = (
-                    f"{when} it runs epoch {epoch}, step {step} right after epoch {last_epoch}, "
+                    f"{when}, it runs epoch {epoch}, step {step} right after epoch {last_epoch}, "
                     f"step {last_step}; an epoch has {plural(steps, 'step')}"
                 )
                 seen = "steps out of order after a death" if k else "steps out of order"

@@ -17,8 +17,8 @@ from helpers.exercises.nb19_checkpoints.in_ranks.reshard import run_reshard
 from helpers.ranks.failures import RankFailed
 
 SHAPES_ADVICE = (
-    "Your DTensors need the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` also "
-    "splits rows that are not a multiple of the ranks; `DTensor.from_local` assumes equal parts."
+    "Create your DTensors with the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` "
+    "can split any number of rows, but `DTensor.from_local` assumes equal parts."
 )
 
 
@@ -52,16 +52,16 @@ def case(draw: Draw) -> Case:
                 return found
         more = sorted(set(got) - {*shapes, "elements read"})
         if more:
-            return Finding(f"there are names too many: {', '.join(more)}")
+            return Finding(f"the dict has additional names: {', '.join(more)}")
         share = sum(part.numel() for part in own[rank].values())
         read = got["elements read"]
         if type(read) is not int or read < share:
             # the rank's share is right, so the rank has read at least the share
             return Finding(
-                f"the rank reads {read} elements from the checkpoint; its rows have {share}"
+                f"the rank reads {read} elements from the checkpoint, but its rows have {share}"
             )
         if read > share:
-            what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
+            what = f"the rank reads {read} elements from the checkpoint, but its rows have only {share}"
             return Finding(what)
         return None
 
@@ -83,14 +83,12 @@ def judge_tensor(
         return Finding(f"the key {name!r} is missing")
     if "local" not in told:
         return Finding(
-            f"{name} is a plain {told['placement']}; wanted is a DTensor on `mesh`, Shard(0)"
+            f"{name} is a plain {told['placement']} instead of a DTensor on `mesh`, Shard(0)"
         )
     if not told["on mesh"]:
-        return Finding(
-            f"{name} lies on another mesh", "Make the DTensors on the `mesh` that is given."
-        )
+        return Finding(f"{name} is on a different mesh", "Create the DTensors on the given `mesh`.")
     if told["placement"] != "(Shard(dim=0),)":
-        what = f"{name} is placed {told['placement']}, not Shard(0)"
+        what = f"{name} has placement {told['placement']}, not Shard(0)"
         return Finding(what)
     if list(told["shape"]) != list(shape):
         return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES_ADVICE)

@@ -75,9 +75,7 @@ def case(draw: Draw) -> Case:
             return found
         died = attempts[-2].get("died")
         newest = (died[0] - every, died[0]) if died else planned[-1:]
-        what = (
-            f"after a death{' in a save' if died else ''} the last job resumes at step {starts[-1]}"
-        )
+        what = f"after a death{' in a save' if died else ''}, the last job resumes at step {starts[-1]}"
         if found := judge_resume_step(what, attempts[-2], resumed, newest, every, starts[-1]):
             return found
         for job, first, size in zip(jobs, (0, *starts), sizes, strict=True):
@@ -86,10 +84,10 @@ def case(draw: Draw) -> Case:
                 if rows == own:
                     continue
                 if len(set(rows)) < len(rows):
-                    what = f"in step {k} a sample is trained twice: {rows}"
+                    what = f"in step {k}, a sample is trained twice: {rows}"
                     return Finding(what, seen=("a sample is trained twice",))
                 seen = find_lost_parts(values, starts) or find_wrong_shares(rows, own, size)
-                return Finding(f"step {k} trains {rows}; its batch is {own}", seen=seen)
+                return Finding(f"step {k} trains samples {rows}, but its batch is {own}", seen=seen)
         curve, _ = train_in_one_process(*told, targets_of(values[0]))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]

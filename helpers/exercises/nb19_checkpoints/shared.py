@@ -25,22 +25,22 @@ def find_missing_kill(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding 
                 k == len(killed) - 1 and plan.step < 0 and count_known_events(files) < plan.event
             )
             if list(ends) != [victim] and not not_so_far:
-                what = f"rank {victim} was to be killed in attempt {k + 1}, and was not"
+                what = f"rank {victim} should have been killed in attempt {k + 1}, but was not"
                 return Finding(what, seen=NOT_KILLED_SEEN)
         # the kernel sees two closings of each file by `torch.save`
         if files["closed"] > 2 * one["opened"]:
             what = (
-                f"in attempt {k + 1} files were changed more often than the check could interrupt"
+                f"in attempt {k + 1}, files were changed more often than the check could interrupt"
             )
             return Finding(what, seen=NOT_KILLED_SEEN)
         if k and one.get("first") and not one["found"]["files"]:
-            what = "it resumed from a checkpoint that is not in `folder`"
+            what = "it resumed from a checkpoint outside of `folder`"
             return Finding(what, seen=("resumed from outside of folder",))
         if unseen := set(files["names"]) - set(one["named"]):
             what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
             return Finding(what, seen=NOT_KILLED_SEEN)
         if files["overflowed"]:
-            return Finding(f"attempt {k + 1} did more to its files than can be followed")
+            return Finding(f"attempt {k + 1} changed its files too often for the check to follow")
     return None
 
 
@@ -48,7 +48,7 @@ def find_intruder(got: Mapping[str, Any]) -> Finding | None:
     """Return a finding if a rank other than 0 changed a file, because this ended the job."""
     if (rank := got["intruder"]) is None:
         return None
-    what = f"rank {rank} writes a file, too: rank 0 alone saves"
+    what = f"rank {rank} writes a file, but only rank 0 should save"
     return Finding(what, seen=("a rank other than 0 writes",))
 
 
@@ -82,7 +82,7 @@ def judge_resume_step(
     made = newest[0]
     # after a kill in a save, an earlier checkpoint certainly exists; otherwise one should exist
     due = "the newest whole checkpoint was made" if "died" in previous else "a checkpoint was due"
-    was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made before"
+    was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made yet"
     found, gone = current["found"], set(previous["found"]["whole"]) - set(current["found"]["whole"])
     texts = max(range(every, made + 1, every), key=str, default=-1)
     if first:
@@ -107,7 +107,7 @@ def judge_loss_count(
         return None
     seen = ("earlier losses missing",) if have < expected and expected - have in starts else ()
     return Finding(
-        f"{subject} returns {have} losses, not one for each of {expected} steps", seen=seen
+        f"{subject} returns {have} losses instead of one for each of {expected} steps", seen=seen
     )
 
 

@@ -89,11 +89,11 @@ def make_judge(shard: tuple[int | None, str], computes: tuple[int | None, str]) 
             if own != right:
                 missed = f" ({why})" if own is None else ""
                 advice = HASHED.format(kind=got["hashed"]) if got["hashed"] else ()
-                return Finding(f"it returns {own} as {name}; it is {right}{missed}", advice)
+                return Finding(f"it returns {own} instead of {right} as {name}{missed}", advice)
         if got["calls"] > MAX_CALLS:
             return Finding(
-                f"it calls `gradient` {got['calls']} times; {MAX_CALLS} are enough",
-                "Each rank runs its own five microbatches, and those of the rank before it.",
+                f"it calls `gradient` {got['calls']} times, but {MAX_CALLS} are enough",
+                "Each rank should run its five microbatches and those of the rank before it.",
             )
         return None
 
@@ -107,8 +107,8 @@ def is_rank_or_none(own: Any) -> bool:
 
 
 HASHED = (
-    "Python's own `hash` of {kind} differs between processes that were not forked from one, as the check "
-    "simulates. Use a digest of the bytes: `digest`, or hashlib or zlib."
+    "Python's `hash` of {kind} differs between processes that were started separately, as this check "
+    "simulates. Use a digest of the bytes instead: `digest`, hashlib or zlib."
 )
 
 EXERCISE = Exercise(

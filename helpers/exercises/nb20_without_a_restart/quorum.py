@@ -79,7 +79,7 @@ def case(draw: Draw) -> Case:
     def judge_all_ranks(values: list[Any]) -> Finding | None:
         alive = {r: value for r, value in enumerate(values) if "decided" in value}
         if unknown := values[0]["unknown"]:
-            what = f"the key {unknown[0][:60]!r} was set past the store that was given"
+            what = f"the key {unknown[0][:60]!r} was set, but not through the given `store`"
             return Finding(what, seen=("set past the store",))
         behind: Finding | None = None  # reported last, because it needs all that is judged before
         for number, now in enumerate(rounds):
@@ -97,9 +97,9 @@ def case(draw: Draw) -> Case:
         return behind
 
     killed_before = (
-        f"replica {dies[0]} is killed before its write number {dies[1]}, if it makes it"
+        f"replica {dies[0]} is killed before its write number {dies[1]}, if it writes that often"
         if dies[1]
-        else f"replica {dies[0]} is killed when half of `patience` is over"
+        else f"replica {dies[0]} is killed after half of `patience`"
         if dies[0] >= 0
         else ""
     )
@@ -111,7 +111,7 @@ def case(draw: Draw) -> Case:
         return f"{describe_roles(number, rounds[number])}{also}"
 
     told = plural(len(rounds), "round")
-    told += f"; in the last one {killed_before}" if killed_before else ""
+    told += f"; in the last one, {killed_before}" if killed_before else ""
     return Case(
         told,
         [(rounds, n, dies)] * n,
@@ -158,23 +158,23 @@ def describe_roles(number: int, spec: Any) -> str:
     for r, role in enumerate(spec["roles"]):
         strange = r not in spec["expected"]
         if role in ROLE_WORDS:
-            also = ", nor is expected" * (strange and role == "absent")
+            also = " and is not expected" * (strange and role == "absent")
             special.append(f"replica {r} {ROLE_WORDS[role]}{also}")
         elif strange:
-            special.append(f"replica {r} is not expected, but comes")
-    return f"round {number}: {' and '.join(special) or 'all come'}"
+            special.append(f"replica {r} asks, although it is not expected")
+    return f"round {number}: {' and '.join(special) or 'all replicas ask'}"
 
 
 ROLE_WORDS = {
-    "absent": "does not come",
-    "late": "comes after the decision",
-    "early": "is not expected, but comes first",
-    "meanwhile": "comes while another, which has waited, writes its decision",
-    "second": "comes when 0.7 times `patience` is over",
-    "straggler": "comes when 1.35 times `patience` is over",
-    "behind": "comes first, with step -1",
-    "slow": "comes when 2.5 times `patience` is over",
-    "newest": "alone has the newest step",
+    "absent": "does not ask",
+    "late": "asks after the decision",
+    "early": "asks first, although it is not expected",
+    "meanwhile": "asks while another replica, which has waited, writes its decision",
+    "second": "asks after 0.7 times `patience`",
+    "straggler": "asks after 1.35 times `patience`",
+    "behind": "asks first, with step -1",
+    "slow": "asks after 2.5 times `patience`",
+    "newest": "is the only one with the newest step",
 }
 
 
@@ -184,7 +184,7 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
     asked: maps each replica that asked and survived to (dict, began, ended).
     """
     now = rounds[number]
-    said, roles = f"in round {number}", now["roles"]
+    said, roles = f"in round {number},", now["roles"]
 
     def earlier(m: int) -> list[int]:
         """Return the steps with which a replica asked in earlier rounds."""
@@ -225,7 +225,7 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
     for first, r in pairwise(sorted(asked)):
         one, other = asked[first][0], asked[r][0]
         if one != other:
-            what = f"{said} replica {first} gets {one}, and replica {r} {other}"
+            what = f"{said} replica {first} gets {one}, but replica {r} gets {other}"
             return Finding(what, seen=("several decisions",))
     return judge_duration(said, now, asked, killed)
 
@@ -234,7 +234,7 @@ def find_missing_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding
     """Return a finding if only replicas without steps have decided, although others have steps."""
     for r, (got, *_) in asked.items():
         if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
-            what = f"in round {number} replica {r} is given {got}: no member has the newest steps"
+            what = f"in round {number}, replica {r} gets {got}, but no member has the newest steps"
             return Finding(what, seen=("newest steps lost",))
     return None
 
@@ -253,13 +253,14 @@ def judge_duration(subject: str, spec: Any, asked: dict[int, Any], killed: int) 
     first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
     decided_s = min(asked[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:
-        return Finding(f"{subject} it decides before `patience` is over", seen=("decides early",))
+        what = f"{subject} the replicas decide before `patience` is over"
+        return Finding(what, seen=("decides early",))
     if missing or killed >= 0:
         if ended - begun > patience + MAX_DELAY_S:
-            what = f"{subject} it takes {ended - begun:.1f} s, with a patience of {patience} s"
+            what = f"{subject} the decision takes {ended - begun:.1f} s; `patience` is {patience} s"
             return Finding(what, rests_on_time=True, seen=("waits too long",))
     elif ended - begun > 0.9 * patience:
-        what = f"{subject} it takes {ended - begun:.1f} s, although all replicas have asked"
+        what = f"{subject} the decision takes {ended - begun:.1f} s, although all have asked"
         return Finding(what, rests_on_time=True, seen=("waits for nothing",))
     for r in asked:
         waited = asked[r][2] - asked[r][1]

@@ -23,7 +23,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.failover import (
     run_rejoin,
 )
 
-NOTHING_TO_SEND = "All have made the same number of steps, so nothing needs to be sent."
+NOTHING_TO_SEND = "All ranks have taken the same number of steps, so nothing needs to be sent."
 
 
 def case(draw: Draw) -> Case:
@@ -57,17 +57,18 @@ def case(draw: Draw) -> Case:
             have = got["returned"]
             return Finding(f"it returns {have}, not {most}")
         if not got["objects"]:
-            return Finding("the model's parameters are not those that the optimizer has")
+            return Finding("the model and the optimizer no longer have the same parameters")
         for name, wanted in right.items():
             have = got["state"].get(name)
             if have is None or not same(wanted, have, 0):
-                what = f"{name} is not that of a rank with {most} steps"
+                what = f"{name} differs from that of a rank with {most} steps"
                 return Finding(what)
         extra = set(got["state"]) - set(right)
         if extra:
-            return Finding(f"the optimizer has a {sorted(extra)[0]}, which the source's has not")
+            what = f"the optimizer has a {sorted(extra)[0]}, but the source's optimizer has none"
+            return Finding(what)
         if not same(after, got["after"], 0):
-            return Finding("the next step gives other weights than it gives the source")
+            return Finding("the next step leads to different weights than on the source")
         return None
 
     return Case(
@@ -90,12 +91,16 @@ def find_needless_call(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Predicate(find_needless_call, "no communication if all have made the same number of steps"),),
+    (
+        Predicate(
+            find_needless_call, "no communication if all ranks have taken the same number of steps"
+        ),
+    ),
     failed=(
         CrashAdvice(
             "size mismatch|KeyError|Missing key",
-            "What is loaded does not have the form of a state: pass `load_state_dict` what `state_dict()` "
-            "returned on the source.",
+            "The loaded object doesn't have the form of a state. Pass `load_state_dict` the result of the "
+            "source's `state_dict()`.",
         ),
     ),
     kind=Kind.MODULE,

@@ -72,7 +72,7 @@ def case(draw: Draw) -> Case:
     def judge_all_ranks(values: list[Any]) -> Finding | None:
         for r in gone:
             if "killed" not in values[r]:
-                what = f"replica {r} was to be killed, and lives"
+                what = f"replica {r} should have been killed, but is still alive"
                 return Finding(what, seen=NOT_KILLED)
         alive = {r: value for r, value in enumerate(values) if r not in gone}
         logs = {}
@@ -94,16 +94,16 @@ def case(draw: Draw) -> Case:
         for r, log in logs.items():
             for k, who in log.items():
                 if r not in who:
-                    what = f"replica {r} says that it trained step {k} with {who}: without itself"
+                    what = f"replica {r} returns {who} for step {k}, a list without itself"
                     return Finding(what, seen=("trained without itself",))
                 if members.setdefault(k, who) != who:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
-                    what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
+                    what = f"replica {other} trained step {k} with {members[k]}, but replica {r} with {who}"
                     # this replica trained the last step before the others did, and is not in their round
                     left = k == steps - 1 and kind == "steps alone" and not stall
                     return Finding(what, seen=("left when done" if left else "stale dict",))
         if sorted(members) != list(range(steps)):
-            what = f"the steps {sorted(members)} are trained, not those up to {steps - 1}"
+            what = f"steps {sorted(members)} are trained instead of all steps up to {steps - 1}"
             ended = part > 1 and max(members, default=-1) + 1 == len(members)
             return Finding(what, seen=("does not come back" if ended else "steps missing",))
         if found := judge_kill_moment(members):
@@ -123,13 +123,13 @@ def case(draw: Draw) -> Case:
         for r in gone:
             for k in range(at):
                 if r not in members[k]:
-                    early = f"replica {r} was to live until step {at}, and did not train step {k}"
+                    early = (
+                        f"replica {r} should have lived until step {at}, but did not train step {k}"
+                    )
                     return Finding(early, rests_on_time=True, seen=NOT_KILLED)
             for k in range(from_step, steps):
                 if r in members[k]:
-                    late = (
-                        f"replica {r} was to be killed in step {at}; step {k} is said to be its own"
-                    )
+                    late = f"replica {r} should have been killed in step {at}, but is a member of step {k}"
                     return Finding(late, seen=NOT_KILLED)
         return None
 
@@ -138,14 +138,12 @@ def case(draw: Draw) -> Case:
     ) -> Finding | None:
         members = {k: who for log in logs.values() for k, who in log.items()}
         if stall == 3.0 and replica in members[at]:
-            what = (
-                f"step {at} is trained with replica {replica}, which stalls three times `patience`"
-            )
+            what = f"step {at} is trained with replica {replica}, which stalls for three times `patience`"
             return Finding(what, seen=("join has no patience",))
         if gone and new < 0 and at + 3 < steps:
             times = max((value["times"] for value in alive.values()), key=len)[-2:]
             if times[1] - times[0] > 0.8 * PATIENCE_S:
-                what = f"long after the death a step still takes {times[1] - times[0]:.1f} s"
+                what = f"long after the death, a step still takes {times[1] - times[0]:.1f} s"
                 return Finding(what, rests_on_time=True, seen=("waits for the dead",))
         return None
 
@@ -160,14 +158,12 @@ def case(draw: Draw) -> Case:
         r, got = wrong[0], alive[wrong[0]]["weights"]
         differs = difference(right, got, TOLERANCE)
         if same(train_in_one_process(members, steps - 1), got, TOLERANCE):
-            what = f"replica {r} ends with the weights that it had before step {steps - 1}"
+            what = f"replica {r} ends with its weights from before step {steps - 1}"
             return Finding(what, seen=("a step was not copied",))
         if n > 1 and same(train_in_one_process(members, steps, divide_by=n), got, TOLERANCE):
-            what = f"replica {r} ends with other weights than its members' gradients give"
+            what = f"replica {r} ends with different weights than its members' gradients lead to"
             return Finding(what, seen=("divided by all",))
-        what = (
-            f"replica {r} ends with weights that {plural(steps, 'step')} of its members do not give"
-        )
+        what = f"replica {r} ends with different weights than {plural(steps, 'step')} of its members lead to"
         # a late replica that has not copied everything spoils the others' gradients, too, but ends with
         # different weights
         late = [o for o in (new, replica if stall else -1) if o in alive]
@@ -189,9 +185,9 @@ def case(draw: Draw) -> Case:
 
 def describe_event(event: dict[str, Any], n: int) -> str:
     """Describe which replica is disturbed, and how."""
-    stall = f", {event['stall']:g} times as long as the others are patient" * (event["stall"] > 0)
+    stall = f" for {event['stall']:g} times `patience`" * (event["stall"] > 0)
     if event["hold"]:
-        stall += f"; the step takes {event['hold']:g} times as long when it is made once more"
+        stall += f"; the repeated step takes {event['hold']:g} times `patience`"
     moment = {
         "no failure": "no replica fails",
         "killed before": "replica {replica} is killed before its gradients of step {step}",
@@ -199,10 +195,10 @@ def describe_event(event: dict[str, Any], n: int) -> str:
         "killed after": "replica {replica} is killed right after optimizer.step of step {step}",
         "killed joining": "replica {replica} is killed as it joins the first group",
         "stalls": "replica {replica} stalls in step {step}" + stall,
-        "steps alone": "replica {replica} steps in step {step}, in which the others' all_reduce fails"
+        "steps alone": "replica {replica} takes step {step}, in which the others' all_reduce fails"
         + (f", and then stalls{stall}" if stall else ""),
     }[event["what"]].format_map(event)
-    new = f"; then replica {event['new']} comes for the first time" * (event["new"] >= 0)
+    new = f"; then replica {event['new']} joins for the first time" * (event["new"] >= 0)
     return f"{plural(n, 'replica')}; {moment}{new}"
 
 

@@ -98,7 +98,7 @@ EXERCISE = Exercise(
         Calls(
             "all_reduce",
             text="as many bytes as the weights have, at each synchronization",
-            why="At a synchronization each difference is averaged once, and nothing else is sent.",
+            why="At a synchronization, average each difference once, and send nothing else.",
         ),
         WaitsForAll(),
     ),

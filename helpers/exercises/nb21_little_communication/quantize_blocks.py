@@ -16,7 +16,8 @@ from helpers.checks.author import *
 ROUNDING_FACTOR = 1.0 + 1e-4
 """Tolerance for the rounding of float32, as a factor of half a step."""
 SHAPE_ADVICE = (
-    "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
+    "`codes` should be torch.int8 of shape (blocks, {block}), and `scales` torch.float32 with one number "
+    "for each block."
 )
 
 SIGN_ADVICE = (
@@ -67,7 +68,7 @@ def make_judge(x: torch.Tensor) -> Any:
             return None
         k, i = map(int, wrong.nonzero()[0])
         what = (
-            f"number {i} of block {k} is {x[k, i]:.4g} and is read as {read[k, i]:.4g}; half a step is "
+            f"number {i} of block {k} is {x[k, i]:.4g} but is read as {read[k, i]:.4g}; half a step is "
             f"{room[k, 0]:.3g}"
         )
         signed = x.amax(1) / 127

@@ -44,7 +44,8 @@ def make_judge(xs: list[torch.Tensor], block: int) -> Any:
             codes, scales, memory, kept = each
             if not kept:
                 return Finding(
-                    f"call {call}: `x` has changed", "The caller still needs `x`: work on a copy."
+                    f"call {call}: `x` has changed",
+                    "The caller still needs `x`, so work on a copy.",
                 )
             if tuple(codes.shape) != (len(x) // block, block) or scales.shape != codes.shape[:1]:
                 return Finding(f"call {call}: codes have shape {tuple(codes.shape)}")
@@ -78,12 +79,12 @@ def _judge_call(
     if wrong.any():
         i = int(lost.abs().argmax())
         return Finding(
-            f"call {call}: number {i} is sent as {read[i]:.5g}; x + memory is {wanted[i]:.5g}"
+            f"call {call}: number {i} is sent as {read[i]:.5g}, but x + memory is {wanted[i]:.5g}"
         )
     if not ((memory - lost).abs() <= room).all():
         i = int((memory - lost).abs().argmax())
         return Finding(
-            f"call {call}: memory is {memory[i]:.5g} at number {i}; {lost[i]:.5g} was lost"
+            f"call {call}: memory is {memory[i]:.5g} at number {i}, but {lost[i]:.5g} was lost"
         )
     return None
 

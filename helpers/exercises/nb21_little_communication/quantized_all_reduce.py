@@ -20,8 +20,8 @@ from helpers.trace.volume import bytes_sent
 
 ROUNDING_FACTOR = 1.0 + 1e-4
 OWN_CHUNK_ADVICE = (
-    "A rank's own chunk is more exact than the other ranks' copies of it, so replicas drift apart. The "
-    "owner, too, must use the values that its codes represent."
+    "Each rank's chunk is more exact than the other ranks' copies of it, so replicas drift apart. The owner "
+    "should also use the values that its codes represent."
 )
 
 
@@ -49,7 +49,7 @@ def make_rank_judge(total: torch.Tensor, tolerance: torch.Tensor) -> Any:
 
     def judge_rank(got: Any) -> Finding | None:
         if got["x"]:
-            return Finding(got["x"], "Work on copies: the caller still needs `x`.")
+            return Finding(got["x"], "The caller still needs `x`, so work on copies.")
         found = got["sum"]
         if found.shape != total.shape or found.dtype != total.dtype:
             return Finding(
@@ -61,7 +61,8 @@ def make_rank_judge(total: torch.Tensor, tolerance: torch.Tensor) -> Any:
             return None
         i = int(wrong.nonzero()[0])
         return Finding(
-            f"element {i} is {found[i]:.4g}, not {total[i]:.4g}; the codes may cost {tolerance[i]:.2g}"
+            f"element {i} is {found[i]:.4g}, not {total[i]:.4g}; the codes may change it by "
+            f"{tolerance[i]:.2g}"
         )
 
     return judge_rank
@@ -89,8 +90,8 @@ def find_excess_traffic(trace: Trace, case: Case) -> str:
             largest = max(calls, key=bytes_sent)
             return (
                 f"rank {rank} sends {sent:,} bytes, {round(bytes_sent(largest)):,} of them with "
-                f"{largest.call} of {largest.dtype}{at(largest)}; {case.facts['most']:,} are enough: of "
-                "each chunk the codes and scales, once to its owner and once from there to all."
+                f"{largest.call} of {largest.dtype}{at(largest)}, but {case.facts['most']:,} are enough: "
+                "each chunk's codes and scales, once to its owner and once from the owner to all ranks."
             )
     return ""
 

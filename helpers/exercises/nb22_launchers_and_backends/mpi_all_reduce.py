@@ -89,22 +89,28 @@ def judge_tensor(row: ReduceInputs, rank: int, got: Mapping[str, Any]) -> Findin
             f"{row.name(rank)}: {shown}", tuple(explain_wrong_tensor(row, rank, x, got["returned"]))
         )
     if not got["kept"]:
-        what = "but the elements between those of `x` have changed, which belong to somebody else"
+        what = "but the elements between those of `x` have changed, although they aren't part of x"
         advice = "Reduce `x.contiguous()`, then copy the result back into x."
     elif pickled := [call for call in calls if call[0].islower()]:
-        what, advice = f"`{pickled[0]}` in small letters pickles the tensor", MEMORY_ADVICE
+        what, advice = f"but `{pickled[0]}` in lowercase pickles the tensor", MEMORY_ADVICE
     elif not calls:
-        what, advice = "but not by `world`: call its methods, not those of MPI.COMM_WORLD", ""
+        what, advice = (
+            "but not computed by `world`: call its methods instead of MPI.COMM_WORLD's",
+            "",
+        )
     elif calls not in (["Allreduce"], ["Iallreduce"]):
-        what, advice = f"but by {', '.join(calls)}; one `Allreduce` does it", ""
+        what, advice = f"but computed by {', '.join(calls)}; one `Allreduce` is enough", ""
     elif got["returned"]:
-        what, advice = "but your function returns something: it works in place and returns None", ""
+        what, advice = (
+            "but your function returns something; it should work in place and return None",
+            "",
+        )
     else:
         return None
     return Finding(f"{row.name(rank)}: right, {what}", advice)
 
 
-MEMORY_ADVICE = "`Allreduce` with a capital letter sends the tensor's memory as it is."
+MEMORY_ADVICE = "`Allreduce` with a capital letter sends the tensor's memory without pickling it."
 
 
 def explain_wrong_tensor(row: ReduceInputs, rank: int, x: Any, returned: bool) -> Iterator[str]:
@@ -113,17 +119,17 @@ def explain_wrong_tensor(row: ReduceInputs, rank: int, x: Any, returned: bool) -
     n, scale = len(members), largest(*row.given)
     if same(own, x, 0):
         if returned:
-            yield "x is unchanged, and something is returned: write the result into x itself."
+            yield "x is unchanged, and your function returns something. Write the result into x instead."
         elif row.stride > 1:
             yield "x is unchanged: `x.contiguous()` is a copy. Copy its result back with `x.copy_(...)`."
-        yield "x is unchanged: write the result into x itself, by `copy_` or IN_PLACE."
+        yield "x is unchanged: write the result into x, using `copy_` or `MPI.IN_PLACE`."
     usual = (
-        (True, row.expected(range(RANKS)), "the reduction over all ranks: use `world`, which is given."),
-        (row.op == "mean", total, "the sum: MPI has no op for the mean, so divide by the ranks."),
+        (True, row.expected(range(RANKS)), "the reduction over all ranks: use the given `world`."),
+        (row.op == "mean", total, "the sum: MPI has no op for the mean, so divide by the number of ranks."),
         (
             row.op == "mean",
             total / RANKS,
-            f"divided by {RANKS}, the number of all ranks: `world` may have fewer.",
+            f"divided by {RANKS}, the number of all ranks, but `world` may have fewer.",
         ),
         (row.op == "mean", total / n / n, "divided by the number of ranks twice."),
         (row.op == "max", total, "the sum: pass `op=MPI.MAX`."),
@@ -151,36 +157,37 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             ".",
-            "Some ranks wait in a call of `world` for ranks that never make it: do all reach the line?",
+            "Some ranks wait in a call of `world` for ranks that never make this call. Do all ranks reach "
+            "the line?",
             when=waits_in_rank_subset,
         ),
         CrashAdvice(
             ".",
-            "Ranks wait in calls of `world`: all must make the same ones in the same order, with the same "
-            "root and op.",
+            "Ranks are waiting in calls of `world`. All ranks must make the same calls in the same order, "
+            "with the same root and op.",
             when=lambda case, run: bool(waiting_calls(run)),
         ),
         CrashAdvice(
             "BufferError|contiguous",
-            "The elements of this x do not lie side by side, and MPI sends one piece of memory: reduce "
+            "The elements of this x aren't contiguous, but MPI sends one piece of memory. Reduce "
             "`x.contiguous()`, then copy the result back into x.",
         ),
         CrashAdvice(
             "aliased",
-            "`Allreduce` may not get one memory as both its arguments: `MPI.IN_PLACE` as the first says that "
-            "the result replaces what is in the second.",
+            "The two arguments of `Allreduce` must not share memory. Pass `MPI.IN_PLACE` as the first, so "
+            "that the result replaces the second.",
         ),
         CrashAdvice(
             "TypeError.*MPI.Op",
-            "'sum' and 'max' are words of this exercise; MPI's ops are MPI.SUM and MPI.MAX.",
+            "'sum' and 'max' are this exercise's names, but MPI's ops are MPI.SUM and MPI.MAX.",
         ),
         CrashAdvice(
             "(KeyError|AttributeError).*(?i:avg|mean)",
-            "MPI has no op for the mean: take the sum and divide.",
+            "MPI has no op for the mean: compute the sum, and divide by the number of ranks.",
         ),
         CrashAdvice(
             "ValueError.*process group",
-            "No process group was joined here: the ranks are MPI's. Use the methods of `world`.",
+            "There is no process group here, because the ranks are MPI's. Use the methods of `world`.",
         ),
     ),
     kind=Kind.SCRIPT,

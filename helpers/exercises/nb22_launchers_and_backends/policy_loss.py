@@ -147,24 +147,24 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Calls("all_reduce", most=1, why="The number of tokens is all that a trainer must know."),
+        Calls("all_reduce", most=1, why="A trainer only needs the total number of tokens."),
         Calls("all_reduce", bytes_per_call=8, text="a single number is summed"),
         WaitsForAll(),
     ),
     failed=(
         CrashAdvice(
             "does not require grad",
-            "The loss has no gradient: it must depend on `new`, and nothing of it may be detached except "
-            "what does not depend on `new`.",
+            "The loss has no gradient. It must depend on `new`, so detach only the factors that don't depend "
+            "on `new`.",
         ),
         CrashAdvice(
             "must match the size of tensor",
-            "There is one advantage for each sample, and a log-probability for each token: "
-            "`advantages[:, None]` has a row for each sample.",
+            "There is one advantage for each sample, but one log-probability for each token. Use "
+            "`advantages[:, None]`, which has one row for each sample.",
         ),
         HangAdvice(
             "Only the trainers call this function, and each of them must call `all_reduce` once, with "
-            "`group=group`. Without it the call waits for the generators, which never make it."
+            "`group=group`. Without the group, the call waits for the generators, which never make it."
         ),
     ),
     kind=Kind.MODULE,

@@ -22,12 +22,12 @@ def find_wrong_sbatch_option(text: str, spec: Mapping[str, Any]) -> str:
     if not lines or not lines[0].startswith("#!"):
         return "the first line must say which program runs the script: #!/bin/bash"
     if not re.match(r"#!\s*(/usr)?/bin/(env\s+(-\S+\s+)?)?(ba)?sh\b", lines[0]):
-        return f"the first line asks for {one_line(lines[0][2:], 40)!r} to run the script, which is not bash"
+        return f"the first line runs the script with {one_line(lines[0][2:], 40)!r} instead of bash"
     if any(re.match(r"\s*#\s+SBATCH|\s+#SBATCH", line) for line in lines):
         return "Slurm reads a line only if it begins with `#SBATCH`, without spaces"
     options, late = sbatch_options(text)
     if late:
-        return f"`{late}` is below a command: Slurm stops reading there. Put it at the top"
+        return f"`{late}` is below a command, where Slurm has stopped reading. Put it at the top"
     wanted = {"job-name": spec["name"], "nodes": spec["nodes"]}
     for option, value in wanted.items():
         if options.get(option) != str(value):
@@ -37,7 +37,7 @@ def find_wrong_sbatch_option(text: str, spec: Mapping[str, Any]) -> str:
         if tasks == str(spec["gpus_per_node"]):
             return (
                 f"--ntasks-per-node={tasks}: srun would start {tasks} torchrun agents on a node. One "
-                "is right, since the agent starts the workers"
+                "is enough, because the agent starts the workers"
             )
         return _describe_option("ntasks-per-node", tasks, 1)
     gpus = options.get("gpus-per-node") or options.get("gres", "").removeprefix("gpu:") or None
@@ -108,19 +108,17 @@ def seconds_of(text: str) -> int | None:
 def _describe_option(name: str, got: str | None, wanted: object) -> str:
     if got is None:
         return f"no `#SBATCH --{name}={wanted}`"
-    return f"--{name} is {got!r}; {wanted} was asked for"
+    return f"--{name} is {got!r} instead of {wanted}"
 
 
 def _describe_time(got: str | None, seconds: int | None, minutes: int) -> str:
     if got is None:
-        return "no `#SBATCH --time=...`: without a limit the cluster's default ends the job"
+        return "no `#SBATCH --time=...`: without a limit, the cluster's default ends the job"
     if seconds is None:
-        return (
-            f"--time={got} is not a time for Slurm. A plain number is minutes; h:m:s works as well"
-        )
+        return f"--time={got} is not a time for Slurm. Write minutes as a plain number, or h:m:s"
     return (
-        f"--time={got} means {seconds / 60:g} minutes to Slurm; {minutes} were asked for. A plain "
-        "number is minutes, m:s has two parts, h:m:s three"
+        f"--time={got} means {seconds / 60:g} minutes to Slurm; the task asks for {minutes}. A plain "
+        "number is minutes, two parts are m:s, and three are h:m:s"
     )
 
 
@@ -142,10 +140,10 @@ def find_wrong_command(
             f"the script.{said}"
         )
     if any(words[0] == "torchrun" for words in calls):
-        return "torchrun without srun runs on the first node only; srun runs it on every node"
+        return "without srun, torchrun runs on the first node only; use `srun torchrun ...`"
     once = [c for c in calls if c[0] in {"srun", "srun0"}]
     if len(once) > 1:
-        return f"srun torchrun was called {len(once)} times; once starts it on every node"
+        return f"srun torchrun was called {len(once)} times, but one call starts it on every node"
     problems = (_find_wrong_word(words, said, spec, job_id, head) for words in calls)
     return next(filter(None, problems), "") or _find_wrong_cpus(steps, str(found["text"]), spec)
 
@@ -165,11 +163,11 @@ def _find_wrong_cpus(steps: Sequence[Sequence[str]], text: str, spec: Mapping[st
         cpus = told.get("cpus-per-task", variable.removeprefix("="))
         if not cpus:
             return (
-                "sbatch has --cpus-per-task, srun was not, and since Slurm 22.05 does not take it "
-                "over: say it again to srun, or export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
+                "srun gets no --cpus-per-task, and since Slurm 22.05, srun does not inherit it from "
+                "sbatch: repeat it for srun, or export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
             )
         if cpus != wanted:
-            return f"srun gets {cpus} CPUs for its task; {wanted} were asked for"
+            return f"srun gets {cpus} CPUs for its task, but the task asks for {wanted}"
     return ""
 
 
@@ -179,14 +177,14 @@ def _find_wrong_word(
     told = words[words.index("torchrun") + 1 :]
     asked = _parse_words(told)
     if "problem" in asked:
-        return f"torchrun cannot read its words: {asked['problem']}.{subject}"
+        return f"torchrun cannot read its arguments: {asked['problem']}.{subject}"
     for option in ("nnodes", "nproc-per-node"):
         alike = (f"--{option}", f"--{option.replace('-', '_')}")
         if (
             not any(word.split("=")[0] in alike for word in told)
             and spec[_COUNT_OPTIONS[option]] > 1
         ):
-            return f"torchrun was not told --{option}, and takes 1"
+            return f"torchrun gets no --{option}, so it assumes 1"
     return _find_wrong_torchrun_option(asked, spec, job_id, head, words[0])
 
 
@@ -217,44 +215,42 @@ def _find_wrong_torchrun_option(
     """Return what is wrong with torchrun's options. step: srun, or srun and the node of a bash."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
     if str(options["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
-        return f"torchrun gets --nnodes={options['nnodes']}; there are {nodes}"
+        return f"torchrun gets --nnodes={options['nnodes']}, but there are {nodes} nodes"
     # "gpu" stands for the number of GPUs
     if str(options["nproc_per_node"]) not in {gpus, "gpu", "auto"}:
         return (
-            f"torchrun gets --nproc-per-node={options['nproc_per_node']}; a node has "
+            f"torchrun gets --nproc-per-node={options['nproc_per_node']}, but a node has "
             f"{plural(int(gpus), 'GPU')}"
         )
     if options["rdzv_backend"] != "c10d":
         if step != "srun":
-            return "rendezvous is not by c10d: --rdzv-backend=c10d, as the task asks"
+            return "the rendezvous does not use c10d: the task asks for --rdzv-backend=c10d"
         return (
-            "rendezvous is not by c10d (--rdzv-backend=c10d): static rendezvous needs another "
-            "--node-rank on each node, and this script is read by one bash, on the first of them"
+            "the rendezvous does not use c10d (--rdzv-backend=c10d): static rendezvous needs a different "
+            "--node-rank on each node, but this script is read by one bash, on the first node"
         )
     if str(options["rdzv_id"]) != str(job_id):
         got = options["rdzv_id"]
-        return f"--rdzv-id came to {got!r}; $SLURM_JOB_ID, which is {job_id} here, tells jobs apart"
+        return f"--rdzv-id is {got!r}; use $SLURM_JOB_ID, here {job_id}, which differs between jobs"
     host, _, port = str(options["rdzv_endpoint"]).partition(":")
     if host != head:
         return _find_wrong_host(host, head, step)
     if port and not port.isdigit():
-        return f"the port of --rdzv-endpoint came to {port!r}, not to a number"
+        return f"the port of --rdzv-endpoint is {port!r}, not a number"
     if options["training_script"] != spec["script"]:
-        return (
-            f"torchrun runs {one_line(str(options['training_script']), 60)!r}, not {spec['script']}"
-        )
+        return f"torchrun runs {one_line(str(options['training_script']), 60)!r} instead of {spec['script']}"
     return ""
 
 
 def _find_wrong_host(host: str, head: str, step: str) -> str:
-    where = "" if step in {"srun", "srun0"} else ", on the last node,"
-    words = f"the host of --rdzv-endpoint{where} came to {host!r}; all agents must go to {head}"
+    where = "" if step in {"srun", "srun0"} else " on the last node"
+    words = f"the host of --rdzv-endpoint{where} is {host!r}, but all agents must connect to {head}"
     if host in {"localhost", "127.0.0.1", "0.0.0.0"}:
-        return f"{words}: on every other node {host} is that node itself"
+        return f"{words}: on every other node, {host} is that node itself"
     if not host and step != "srun":
         return f"{words}: the bash that srun starts knows a variable only after `export`"
     if host.startswith("$"):
         return f"{words}: between single quotes bash leaves `$` alone"
     if "[" in host:
-        return f"{words}: the list is written short, `scontrol show hostnames` spells it out"
+        return f"{words}: Slurm's list is abbreviated, and `scontrol show hostnames` spells it out"
     return f"{words}, the first host of the job's list (`head -n 1`)"

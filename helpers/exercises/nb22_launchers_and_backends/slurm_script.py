@@ -44,7 +44,9 @@ def case(draw: Draw) -> Case:
 
     def problem(got: dict[str, Any], rank: int) -> str:
         if not isinstance(got["text"], str):
-            return f"wanted: the script's text, a string; got {one_line(str(got.get('got')), 80)}"
+            return (
+                f"expected the script's text as a string; got {one_line(str(got.get('got')), 80)}"
+            )
         return find_wrong_sbatch_option(got["text"], spec) or find_wrong_command(
             got, spec, job_id, f"gpu{first}"
         )

@@ -21,9 +21,9 @@ from helpers.ranks.failures import Deadlock
 SLACK_BYTES = 64
 """Bytes in which a message may say of which step its weights are."""
 AGES_ADVICE = (
-    "If a trainer's ages differ, begin with them: `learn` is given the step minus the version that made the "
-    "samples, and a generator keeps its weights as long as its next batch is at most `most` steps old. "
-    "Otherwise compare the weights that are sent with W after that many steps, and the order of the samples."
+    "If a trainer's ages differ, begin with them: pass `learn` the step minus the version that made the "
+    "samples, and let a generator keep its weights as long as its next batch is at most `most` steps old. "
+    "Otherwise compare the sent weights with W after that many steps, and check the samples' order."
 )
 ADVICE = {
     "age of each batch": AGES_ADVICE,
@@ -94,13 +94,11 @@ def find_wrong_traffic(trace: Trace, case: Case) -> str:
                 most = facts["samples"] + facts["steps"] * SLACK_BYTES
                 what = f"{facts['steps']} batches, each with its version"
             if sent > most:
-                return (
-                    f"rank {src} sends {sent:,} bytes to rank {dst}; {most:,} are enough: {what}."
-                )
+                return f"rank {src} sends {sent:,} bytes to rank {dst}, but {most:,} are enough: {what}."
             if src >= facts["trainers"] and sent <= facts["samples"]:
                 return (
-                    f"rank {src} sends {sent:,} bytes to rank {dst}, its samples and nothing else. Send "
-                    "their version with them, because a trainer of a real job cannot know it."
+                    f"rank {src} sends {sent:,} bytes to rank {dst}, which are only its samples. "
+                    "Send their version, too, because a trainer in a real job can't know it."
                 )
     return ""
 
@@ -127,7 +125,7 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "contiguous",
-            "A block of columns has gaps in memory, and gloo sends one piece: send `block.contiguous()`.",
+            "A block of columns has gaps, but gloo sends one piece of memory: send `block.contiguous()`.",
         ),
         CrashAdvice(
             "must match except in dimension 1",
@@ -136,16 +134,16 @@ EXERCISE = Exercise(
         CrashAdvice(
             "",
             "Both sides must agree on each message. A block has the trainer's rows and the generator's "
-            "columns; samples are `size` numbers of W's dtype, and one more if the version is with them.",
+            "columns; samples are `size` numbers of W's dtype, plus one more if they include their version.",
             died=True,
         ),
         HangAdvice(
             "A trainer receives the samples of every generator before a step, so these must go to every "
-            "trainer. A generator must not wait for new weights while its old ones may make the next batch.",
+            "trainer. A generator must not wait for new weights while its old ones can make the next batch.",
             when=all_waits_are_receives,
         ),
         HangAdvice(
-            "A send ends only when its receiver has begun to receive. A trainer must not wait until a "
+            "A send returns only after its receiver has begun to receive. A trainer must not wait until a "
             "generator receives its weights, because this generator may first send samples to it. Generators "
             "must receive every version that is sent."
         ),

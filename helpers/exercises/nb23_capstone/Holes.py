@@ -171,7 +171,7 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
         return
     twice = [n for n in value["cut"] if n not in planned and "tensor" in value["cut"][n]]
     if twice:
-        what = f"{twice[0]} is cut along tensor, and the plan does not name it"
+        what = f"{twice[0]} is cut along tensor, although the plan does not name it"
         yield Finding(what, seen=("shard along tensor",))
         return
     if not value["root"]:
@@ -182,7 +182,7 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(what, seen=("shard no root",))
         return
     if bare := [i for i, layers in enumerate(value["blocks"]) if "shards" not in layers]:
-        yield Finding(f"block {bare[0]} has no fully_shard of its own", seen=("shard no blocks",))
+        yield Finding(f"fully_shard was not called for block {bare[0]}", seen=("shard no blocks",))
         return
     if any(runs == 1 for runs in value["runs"]):
         yield Finding(
@@ -193,7 +193,7 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
         )
         return
     if any(layers[:2] == ["recomputes", "shards"] for layers in value["blocks"]):
-        what = "the wrapper that recomputes is around fully_shard, not inside it"
+        what = "the recomputing wrapper is around fully_shard instead of inside it"
         yield Finding(what, seen=("shard order",))
         return
     if plain:
@@ -202,7 +202,7 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
     wanted = one_process_gradients(plan, value["names"])
     for rank, one in enumerate(got):
         if not same(wanted, one["gradients"], TOLERANCE):
-            what = f"on rank {rank}, the gradients of one step are not those of one process"
+            what = f"on rank {rank}, the gradients of one step differ from those of one process"
             yield Finding(what, seen=("shard gradients",))
             return
 
@@ -240,13 +240,13 @@ def judge_backward(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Find
     for rank, value in enumerate(got):
         mine = value["gradient"]
         if mine.shape != grad.shape:
-            yield Finding(f"rank {rank} has no gradient after it", seen=("backward none",))
+            yield Finding(f"rank {rank} has no gradient after the call", seen=("backward none",))
             return
         if not same(grad, mine, TOLERANCE):
             ratio = float(mine.abs().sum() / grad.abs().sum())
             what = (
-                f"rank {rank}'s gradient is not that of one process (its size is {ratio:.3g} "
-                f"times the right one)"
+                f"rank {rank}'s gradient differs from that of one process (it is {ratio:.3g} "
+                f"times as large)"
             )
             causes = tuple(explain_gradient(mine, plan)) or ("backward other",)
             yield Finding(what, seen=causes if len(causes) == 1 else ("backward factor",))
@@ -259,8 +259,8 @@ def judge_backward(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Find
             return
         if not same(loss, value["loss"], TOLERANCE):
             what = (
-                f"the gradient is right, but rank {rank} returns {value['loss']:.4g} as "
-                f"loss, not {loss:.4g}"
+                f"the gradient is right, but rank {rank} returns the loss {value['loss']:.4g} "
+                f"instead of {loss:.4g}"
             )
             yield Finding(what, seen=("backward loss",))
             return
@@ -372,9 +372,7 @@ def judge_clip(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
             )
             return
         if abs(value["norm"] - norm) > 1e-5 * norm:
-            what = (
-                f"rank {rank} returns {value['norm']:.4g}; the norm of all gradients is {norm:.4g}"
-            )
+            what = f"rank {rank} returns {value['norm']:.4g}, but the norm of all gradients is {norm:.4g}"
             differ = len({round(x, 6) for x in norms if isinstance(x, float)}) > 1
             clipped = abs(value["norm"] - min(norm, limit)) < 1e-5 * norm
             yield Finding(
@@ -401,29 +399,30 @@ def judge_save(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
     wanted = sorted(map(str, saves))
     if value["checkpoints"] != wanted:
         what = (
-            f"after saves at steps {join(saves)}, `folder` has checkpoints "
-            f"{', '.join(value['checkpoints']) or 'nowhere'}"
+            f"after saves at steps {join(saves)}, the checkpoints in `folder` are: "
+            f"{', '.join(value['checkpoints']) or 'none'}"
         )
         yield Finding(what, seen=("save folder",))
         return
     if "error" in value:
-        yield Finding(f"the script's `load` cannot read it: {value['error']}", seen=("save names",))
+        what = f"the script's `load` cannot read the checkpoint: {value['error']}"
+        yield Finding(what, seen=("save names",))
         return
     if same(value["saved"] + 1, value["loaded"], TOLERANCE):
-        what = "the checkpoint has weights of after the call, not of the call"
+        what = "the checkpoint has the weights from after the call instead of those at the call"
         yield Finding(what, seen=("save late",))
     elif not same(value["saved"], value["loaded"], TOLERANCE):
-        yield Finding("the loaded weights are not those of the call", seen=("save weights",))
+        yield Finding("the loaded weights differ from those at the call", seen=("save weights",))
     elif value["optimizer steps"] != saves[-1]:
-        what = f"the loaded optimizer has made {value['optimizer steps']:g} steps, not {saves[-1]}"
+        what = f"the loaded optimizer has taken {value['optimizer steps']:g} steps instead of {saves[-1]}"
         yield Finding(what, seen=("save optimizer",))
 
 
 OBSERVED = {
     "main thread": "the main thread writes the checkpoint, so training waits for the disk",
-    "waits": "it waits for its own save, so training waits for the disk",
-    "two": "a save begins while the one before is still being written",
-    "group": "the thread that writes does not talk on `group`",
+    "waits": "it waits for the save it has just started, so training waits for the disk",
+    "two": "a save begins while the previous one is still being written",
+    "group": "the writing thread doesn't communicate on `group`",
 }
 JUDGES: dict[str, Any] = {
     "share": judge_share,
@@ -467,17 +466,17 @@ def judge_whole(value: Mapping[str, Any], plan: Mapping[str, Any]) -> Finding | 
         for step, loss in made:
             if not same(losses[int(step)], loss, SAME_AFTER_TRAINING):
                 what = (
-                    f"on {where}, the loss of step {int(step)} is {loss:.6f}; one process has "
+                    f"on {where}, the loss of step {int(step)} is {loss:.6f}, but one process has "
                     f"{losses[int(step)]:.6f}"
                 )
                 return Finding(what, seen=("whole loss",))
     first = int(value["losses"][0][0]) if value["losses"] else steps
     if first % every or first < every or first > plan["kill"][1]:
-        what = f"killed in step {plan['kill'][1]}, the job continues at step {first}"
+        what = f"the job was killed in step {plan['kill'][1]}, but continues at step {first}"
         return Finding(what, seen=("whole resumed",))
     if not same(weights, value["weights"], SAME_AFTER_TRAINING):
         return Finding(
-            "at the end, the weights are not those of one process", seen=("whole weights",)
+            "at the end, the weights differ from those of one process", seen=("whole weights",)
         )
     return None
 

@@ -56,17 +56,16 @@ class Script:
         for rank, value in enumerate(values):
             if value["hosted"]:
                 what = (
-                    f"rank {rank} passes a tensor without `device=device` to {value['hosted'][0]}"
+                    f"rank {rank} passes a tensor created without `device=device` to "
+                    f"{value['hosted'][0]}"
                 )
                 yield Finding(what, HOSTED_ADVICE)
         for rank, value in enumerate(values):
             if value["made"] != self.steps:
-                what = f"rank {rank} returns {value['made']}; {self.steps} steps were to be made"
+                what = f"rank {rank} returns {value['made']} instead of {self.steps}, the number of steps"
                 yield Finding(what, STEPS_ADVICE)
             if len(value["weights"]) != self.steps:
-                what = (
-                    f"rank {rank} makes {plural(len(value['weights']), 'step')}, not {self.steps}"
-                )
+                what = f"rank {rank} takes {plural(len(value['weights']), 'step')} instead of {self.steps}"
                 yield Finding(what, STEPS_ADVICE)
         yield from self.diverging(values)
         if not values[0]["tied"]:
@@ -79,7 +78,10 @@ class Script:
                 for name, weight in wanted.items():
                     own = weight[rank // self.sizes[1]][None] if "experts" in name else weight
                     if not same(own, value["weights"][step].get(name), TOLERANCE):
-                        what = f"after step {step + 1}, {name} of rank {rank} is not that of one process"
+                        what = (
+                            f"after step {step + 1}, {name} of rank {rank} differs from that of one "
+                            "process"
+                        )
                         yield Finding(what, ONE_STEP_ADVICE)
 
     def wrong_samples(self, values: list[Any]) -> Iterator[Finding]:
@@ -96,10 +98,11 @@ class Script:
                 )
                 yield Finding(what, SAMPLER_ADVICE)
             elif len(learned) != len(wanted):
-                what = f"rank {rank} learns from {plural(len(learned), 'microbatch')}, not {len(wanted)}"
+                learned_from = plural(len(learned), "microbatch")
+                what = f"rank {rank} learns from {learned_from} instead of {len(wanted)}"
                 yield Finding(what, STEPS_ADVICE)
             else:
-                what = f"rank {rank} learns from other windows than its data coordinate's"
+                what = f"rank {rank} does not learn from the windows of its data coordinate"
                 yield Finding(what, OTHER_SAMPLES_ADVICE)
 
     def diverging(self, values: list[Any]) -> Iterator[Finding]:
@@ -129,7 +132,7 @@ class Script:
                 if moved:
                     what = (
                         f"on rank {rank}, in block {block}, the recomputed router sends {moved} of {total} "
-                        "tokens to other experts than in forward"
+                        "tokens to different experts than in forward"
                     )
                     yield Finding(what, ROUTER_ADVICE)
                     return
@@ -156,9 +159,7 @@ class Script:
                 if "experts" not in n
                 for r in ratios(values[0]["grads"][0][n], g)
             }
-            what = (
-                "in step 1, the gradients are not those of the mean over all targets of all ranks"
-            )
+            what = "in step 1, the gradients are not those of the mean loss over all ranks' targets"
             yield Finding(what, MEANS_ADVICE if len(of_means) <= len(values) else LOSS_ADVICE)
             return
         tensor = self.sizes[1]
@@ -169,7 +170,7 @@ class Script:
                 own = ratios(value["grads"][0][name], grad[rank // tensor : rank // tensor + 1])
                 if len(own) > 1:
                     yield Finding(
-                        f"in step 1, {name} of rank {rank} has another gradient", EXPERTS_ADVICE
+                        f"in step 1, {name} of rank {rank} has a different gradient", EXPERTS_ADVICE
                     )
                     return
                 if own and not any(abs(r - s) < 1e-5 * s for r in own for s in scales):
@@ -180,7 +181,7 @@ class Script:
                     )
                     if len(scales) > 1:
                         what = (
-                            f"in step 1, rank {rank}'s gradient of {name} has another scale than all "
+                            f"in step 1, rank {rank}'s gradient of {name} is scaled differently from all "
                             f"others"
                         )
                     yield Finding(what, EXPERTS_ADVICE)
@@ -194,7 +195,9 @@ class Script:
                 f"in step 1, the gradients are {next(iter(scales)):.4g} times those of one "
                 f"process before "
             )
-            what += f"clipping; {wanted:.4g} is right (norm {norm:.4g}, limit {self.limit:.4g})"
+            what += (
+                f"clipping, instead of {wanted:.4g} times (norm {norm:.4g}, limit {self.limit:.4g})"
+            )
             yield Finding(what, SCALE_ADVICE)
 
 
@@ -251,42 +254,40 @@ def train_in_one_process(
 
 
 SAMPLER_ADVICE = (
-    "Ranks of one tensor group compute parts of the same product, so they need the same windows. The "
-    "sampler's number of replicas and its rank are those of the data dimension."
+    "The ranks of one tensor group get different windows. They compute parts of the same product, so they "
+    "need the same ones. Pass the sampler the size of the data dimension and this rank's place in it."
 )
 OTHER_SAMPLES_ADVICE = (
-    "The windows of a step are those that `DistributedSampler` gives a data coordinate: `batch_size` in "
-    "each microbatch, in their order."
+    "Take a step's windows in the order in which `DistributedSampler` returns them for this data "
+    "coordinate, `batch_size` for each microbatch."
 )
 HOSTED_ADVICE = (
-    "That tensor is made in the CPU's memory. gloo takes it, so nothing happens here, but on GPUs NCCL "
-    "raises an error for a CPU tensor. Make each tensor that a collective gets with `device=device`."
+    "This tensor is in the CPU's memory. gloo accepts it, so nothing happens here, but on GPUs NCCL "
+    "raises an error for a CPU tensor. Create each tensor for a collective with `device=device`."
 )
 STEPS_ADVICE = (
-    "Make one optimizer step from `accumulate` microbatches, until `steps` are made or a rank is "
-    "interrupted. Return their number."
+    "Take one optimizer step for every `accumulate` microbatches, until `steps` are taken or a rank is "
+    "interrupted. Return the number of steps taken."
 )
 ROOT_ADVICE = (
-    "This weight is outside the blocks, and no wrapper averages its gradient: `fully_shard` must also "
-    "be called for the model, after its blocks (notebook 12)."
+    "This weight is outside the blocks, so no wrapper averages its gradient. Call `fully_shard` for the "
+    "model as well, after its blocks (notebook 12)."
 )
 BLOCKS_ADVICE = (
-    "The ranks have different weights: their gradients were not averaged. `fully_shard` must be called "
-    "for each block, along data."
+    "The ranks have different weights, because their gradients were not averaged. Call `fully_shard` for "
+    "each block, along data."
 )
 TIED_ADVICE = (
-    "The model began with one weight for both. `parallelize_module` puts a new parameter into each "
-    "module, so one became two, with two gradients. Tie them again before `fully_shard`, which then "
-    "shards one weight."
+    "Your model has two weights instead of one, with two gradients, because `parallelize_module` puts a "
+    "new parameter into each module. Tie them again before `fully_shard`, which then shards one weight."
 )
-RECOMPUTED_ADVICE = "Each block must be recomputed in backward, as in the script as it was found."
+RECOMPUTED_ADVICE = "You don't recompute each block in backward, as the original script does."
 ROUTER_ADVICE = (
-    "The router draws random numbers, and backward draws new ones, so gradients go to experts that were "
-    "not used. The recomputation must start from the random state that forward had, which the wrapper "
-    "restores by default."
+    "The router draws random numbers, and backward draws new ones, so gradients go to unused experts. The "
+    "recomputation must start from forward's random state, which the wrapper restores by default."
 )
 MEANS_ADVICE = (
-    "This is a mean of the microbatches' means, in which a target counts more if its microbatch has few "
+    "Your loss is a mean of the microbatches' means, so a target counts more if its microbatch has few "
     "targets (notebook 08). Divide the sum of losses by the targets of all microbatches along data."
 )
 LOSS_ADVICE = (
@@ -294,22 +295,22 @@ LOSS_ADVICE = (
     "of their targets."
 )
 EXPERTS_ADVICE = (
-    "An expert gets the tokens of all data ranks, so its gradient already is the sum over their losses. "
-    "`fully_shard` divides all other gradients by the number of data ranks, and this one must be "
-    "divided by the same number (notebook 17)."
+    "An expert gets the tokens of all data ranks, so its gradient is already the sum over their losses. "
+    "`fully_shard` divides all other gradients by the number of data ranks, so divide the experts' by the "
+    "same number (notebook 17)."
 )
 CLIP_ADVICE = (
-    "Each rank has computed the norm of its own shards. The norm must be that of all gradients: of the "
-    "whole of each sharded one, and of the experts of all data ranks."
+    "Each rank computes only the norm of its shards. Use the norm of all gradients: of the whole of each "
+    "sharded one, and of the experts of all data ranks."
 )
 SCALE_ADVICE = (
-    "All gradients have one wrong factor. Three places scale: `fully_shard` averages along data, the "
-    "loss is divided by the targets of all data ranks, and clipping scales by limit / norm. The norm "
-    "counts each expert once, and each whole gradient once."
+    "All gradients are scaled by the same wrong factor. There are three places to look: `fully_shard` "
+    "averages along data, the loss is divided by the targets of all data ranks, and clipping scales by "
+    "limit / norm. The norm counts each expert once, and each whole gradient once."
 )
 ONE_STEP_ADVICE = (
-    "A step must do what one process does with all windows of the step: the gradient of the mean over "
-    "all targets, clipped once, and cleared after the step."
+    "A step must have the same result as in one process that gets all windows of the step: compute the "
+    "gradient of the mean over all targets, clip it once, and clear it after the step."
 )
 
 
@@ -330,7 +331,7 @@ def case(draw: Draw) -> Case:
     settings = (batch_size, accumulate, limit, steps if stop[1] == 99 else steps + 1)
     script = Script(draw.whole(0, 999), sizes, windows, batch_size, accumulate, limit, steps)
     said = "no clipping" if limit == NO_LIMIT else f"clipped to {limit:g}"
-    ends_with = f", rank {stop[0]} interrupted in the last" if stop[1] != 99 else ""
+    ends_with = f", rank {stop[0]} interrupted in the last step" if stop[1] != 99 else ""
     return Case(
         f"data {sizes[0]}, tensor {sizes[1]}: {plural(steps, 'step')} of "
         f"{plural(accumulate, 'microbatch')} of {batch_size}, {said}{ends_with}",

@@ -78,8 +78,8 @@ def find_wrong_sums(trace: Trace, case: Case) -> str:
         if sorted(group for group in used if len(group) > 1) != wanted or len(used) > len(lines):
             listed = " and ".join(map(str, used)) or "no group"
             return (
-                f"rank {rank} calls all_reduce in {listed}; once in each of its groups is right, "
-                f"{' and '.join(map(str, lines))}, and a group of one rank may do without."
+                f"rank {rank} calls all_reduce in {listed}. It should call it once in each of its groups, "
+                f"{' and '.join(map(str, lines))}; in a group of one rank, the call is optional."
             )
     return ""
 
@@ -95,10 +95,10 @@ EXERCISE = Exercise(
         GROUP_AS_OP,
         CrashAdvice(
             "Mesh should not be bigger|must (be )?divi",
-            "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",
+            "The mesh's shape consists of the sizes, outermost first. Their product is world_size.",
         ),
         HangAdvice(
-            "Every rank goes through the dimensions in the same order, and calls all_reduce once in each."
+            "Every rank should go through the dimensions in the same order, and call all_reduce once in each."
         ),
     ),
     kind=Kind.MODULE,

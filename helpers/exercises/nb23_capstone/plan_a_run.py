@@ -89,9 +89,9 @@ def find_problem(task: Task, got: Any) -> Finding | None:
         if best is None:
             return None
         need = f"{format_mesh(best)} fits, with {short_bytes(task.nbytes(best))} of {short_bytes(room)}"
-        return Finding(f"None came back, but {need}. Only if no layout fits, None is right")
+        return Finding(f"it returns None, but {need}. Return None only if no layout fits")
     if not_so := find_wrong_form(got):
-        wanted = "Return ((dp, tp, pp), seconds, nbytes), or None where nothing fits."
+        wanted = "Return ((dp, tp, pp), seconds, nbytes), or None if nothing fits."
         return Finding(not_so, wanted)
     mesh: Mesh = (int(got[0][0]), int(got[0][1]), int(got[0][2]))
     seconds, nbytes = float(got[1]), float(got[2])
@@ -99,44 +99,44 @@ def find_problem(task: Task, got: Any) -> Finding | None:
         return Finding(not_so)
     if not is_close(nbytes, right := task.nbytes(mesh)):
         terms = ", ".join(f"{name} {n:,.0f}" for name, n in task.byte_terms(mesh).items())
-        what = f"for {format_mesh(mesh)}, nbytes is {nbytes:,.0f}; {right:,.0f} is right ({terms})"
+        what = f"for {format_mesh(mesh)}, nbytes is {nbytes:,.0f} instead of {right:,.0f} ({terms})"
         return Finding(what)
     if not is_close(seconds, right := task.seconds(mesh)):
         terms = ", ".join(f"{name} {s:.4g} s" for name, s in task.slot_terms(mesh).items())
         what = (
-            f"for {format_mesh(mesh)}, nbytes is right, but seconds is {seconds:.6g}; "
-            f"{right:.6g} is right (a slot: "
-            f"{terms}; {task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
+            f"for {format_mesh(mesh)}, nbytes is right, but seconds is {seconds:.6g} "
+            f"instead of {right:.6g} (a slot: {terms}; "
+            f"{task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
         )
         return Finding(what)
     if task.nbytes(mesh) > room:
         need = short_bytes(task.nbytes(mesh))
         what = (
-            f"{format_mesh(mesh)} needs {need} and a GPU has {short_bytes(room)}: it does not fit"
+            f"{format_mesh(mesh)} does not fit: it needs {need}, but a GPU has {short_bytes(room)}"
         )
-        return Finding(what, "" if best else "Where no layout fits, return None.")
+        return Finding(what, "" if best else "If no layout fits, return None.")
     if mesh == best or best is None:
         return None
     return Finding(
-        f"{format_mesh(mesh)} fits, and its numbers are right, but {format_mesh(best)} fits too and takes "
-        f"{task.seconds(best):.4g} s, not {task.seconds(mesh):.4g} s"
+        f"{format_mesh(mesh)} fits, and its numbers are right, but {format_mesh(best)} also fits and takes "
+        f"{task.seconds(best):.4g} s instead of {task.seconds(mesh):.4g} s"
     )
 
 
 def find_wrong_form(got: Any) -> str:
     """Return how a value differs from the form ((dp, tp, pp), seconds, nbytes), or ""."""
     if not isinstance(got, (tuple, list)) or len(got) != 3:
-        return "what comes back is not three things"
+        return "it does not return three values"
     mesh, *numbers = got
     if not isinstance(mesh, (tuple, list)) or len(mesh) != 3:
-        return "the first thing that comes back is not a tuple of three numbers"
+        return "the first returned value is not a tuple of three numbers"
     try:
         whole = all(float(n) == int(n) for n in mesh)
         finite = all(math.isfinite(float(n)) for n in numbers)
     except (TypeError, ValueError, OverflowError):
-        return "what comes back are not numbers"
+        return "the returned values are not all numbers"
     if not whole or any(n < 1 for n in mesh):
-        return f"dp, tp and pp are {', '.join(map(str, mesh))}: not whole numbers from 1 on"
+        return f"dp, tp and pp are {', '.join(map(str, mesh))}, not positive whole numbers"
     return "" if finite else "seconds or nbytes is not finite"
 
 
@@ -144,14 +144,14 @@ def find_broken_condition(task: Task, mesh: Mesh) -> str:
     """Return which condition a layout does not meet, or ""."""
     (dp, tp, pp), hosts_of, layers = mesh, task.cluster["gpus_per_host"], task.model["layers"]
     if dp * tp * pp != (gpus := task.cluster["gpus"]):
-        return f"{format_mesh(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them are used"
+        return f"{format_mesh(mesh)} uses {dp * tp * pp:,} GPUs, but it should use all {gpus:,}"
     if hosts_of % tp:
-        leaves = f"TP {tp} {'leaves' if tp > hosts_of else 'does not divide'} the host of {hosts_of} GPUs"
-        return f"{leaves}: `tp` must divide `gpus_per_host`, or groups wait for the network"
+        leaves = f"TP {tp} {'exceeds' if tp > hosts_of else 'does not divide'} the {hosts_of} GPUs of a host"
+        return f"{leaves}: `tp` must divide `gpus_per_host`, or groups would wait for the network"
     if layers % pp:
-        return f"{layers} layers are not {pp} equal stages: `pp` must divide `layers`"
+        return f"{layers} layers cannot be split into {pp} equal stages: `pp` must divide `layers`"
     if task.batch % dp:
-        what = f"{task.batch:,} samples are not equal parts for {dp:,} replicas"
+        what = f"{task.batch:,} samples cannot be split equally among {dp:,} replicas"
         return f"{what}: `dp` must divide `batch`"
     return ""
 

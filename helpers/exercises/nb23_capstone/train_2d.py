@@ -98,8 +98,8 @@ def find_misplaced_data(trace: Trace, case: Case) -> str:
         sent = sum(e.nbytes for e in calls if e.op in INITIAL_CALLS)
         if sent > 2 * facts["weights"]:
             return (
-                f"rank {rank} passes {sent:,} bytes to broadcasts; the weights have {facts['weights']:,} and "
-                "are broadcast once, before the first step."
+                f"rank {rank} passes {sent:,} bytes to broadcasts, but the weights have {facts['weights']:,} "
+                "and should be broadcast once, before the first step."
             )
         calls = [e for e in calls if e.op not in INITIAL_CALLS and len(e.group_ranks) > 1]
         outputs, gradients = facts["outputs"], facts["gradients"][rank]
@@ -107,30 +107,29 @@ def find_misplaced_data(trace: Trace, case: Case) -> str:
             group = list(e.group_ranks)
             if group not in (dp_group, tp_group):
                 return (
-                    f"{describe_call(e)} in a group of ranks {join_ranks(group)}; its dp group is "
-                    f"{join_ranks(dp_group)}, its tp group {join_ranks(tp_group)}."
+                    f"{describe_call(e)} in a group of ranks {join_ranks(group)}, but its dp group is "
+                    f"{join_ranks(dp_group)}, and its tp group is {join_ranks(tp_group)}."
                 )
             if group == tp_group and e.nbytes > outputs:
                 return (
-                    f"{describe_call(e)} with {e.nbytes:,} bytes in the group of ranks "
-                    f"{join_ranks(tp_group)}. That is "
-                    f"its tp group; the output for its samples has {outputs:,} bytes, and weights and "
-                    "gradients of its parts do not belong there."
+                    f"{describe_call(e)} with {e.nbytes:,} bytes in its tp group, ranks "
+                    f"{join_ranks(tp_group)}. The output for its samples has only {outputs:,} bytes. "
+                    "Weights and gradients of its parts do not belong in this group."
                 )
         in_tp = [e for e in calls if list(e.group_ranks) == tp_group]
         if len(tp_group) > 1 and not (
             steps <= len(in_tp) and sum(e.nbytes for e in in_tp) <= 1.5 * steps * outputs
         ):
             return (
-                f"rank {rank} makes {plural(len(in_tp), 'call')} in its tp group in {plural(steps, 'step')}; "
-                "one sum of outputs a step is right."
+                f"rank {rank} makes {plural(len(in_tp), 'call')} in its tp group in {plural(steps, 'step')}, "
+                "but it should sum the outputs once in each step."
             )
         sent = sum(e.nbytes for e in calls if list(e.group_ranks) == dp_group)
         most = steps * (gradients + 8)
         if len(dp_group) > 1 and sent > most:
             return (
-                f"rank {rank} passes {sent:,} bytes to calls of its dp group; {most:,} are enough: the "
-                "gradients of its parts, once a step."
+                f"rank {rank} passes {sent:,} bytes to calls of its dp group, but {most:,} are enough: "
+                "the gradients of its parts, once in each step."
             )
     return ""
 
@@ -148,7 +147,10 @@ def join_ranks(ranks: Sequence[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Predicate(find_misplaced_data, "each group sums only what belongs there"), WaitsForAll()),
+    (
+        Predicate(find_misplaced_data, "tp groups sum only outputs, dp groups only gradients"),
+        WaitsForAll(),
+    ),
     failed=(
         GROUP_AS_OP,
         CrashAdvice(
@@ -161,8 +163,8 @@ EXERCISE = Exercise(
         ),
         CrashAdvice(
             "",
-            "The ranks call one collective with tensors of different sizes. All ranks of a dp group have the "
-            "same part.",
+            "The ranks call one collective with tensors of different sizes. All ranks of a dp group should "
+            "have the same part.",
             died=True,
         ),
     ),

@@ -96,7 +96,7 @@ def run_optimizer(
             if state > max_bytes[0]:
                 size = weights[0].element_size()
                 notes["state"] = notes["state"] or (
-                    f"the optimizer keeps {state // size:,} elements of state; this rank's share is "
+                    f"the optimizer keeps {state // size:,} elements of state, but this rank's share is "
                     f"{(max_bytes[0] - _SLACK_BYTES) // size:,}"
                 )
             if not notes["memory"]:
@@ -144,10 +144,10 @@ def run_scatter(
         whole = storage_bytes([shard]) if is_tensor else 0
         excess = _describe_excess(held, params, max_bytes + _SLACK_BYTES, known_sizes, answer)
     return {
-        "shard": shard.detach().clone() if is_tensor else f"a {type(shard).__name__}, no tensor",
+        "shard": shard.detach().clone() if is_tensor else f"a {type(shard).__name__}, not a tensor",
         "weights": [p.detach().clone() for p in params],
         "gradients": f"`params[{left[0]}]` still has its gradient" if left else "",
-        "view": f"its shard is a view of {whole:,} bytes; {max_bytes:,} of its own are enough"
+        "view": f"its shard is a view of {whole:,} bytes, but {max_bytes:,} are enough"
         if whole > max_bytes
         else "",
         "memory": excess,
@@ -261,9 +261,9 @@ def _describe_excess(
     said = [f"tensors of {shown} bytes"] * bool(sizes)
     said += [f"{hidden:,} bytes of numbers in arrays, lists or bytes"] * bool(hidden)
     odd = next(
-        (f". {size:,} bytes has {known_sizes[size]}" for size in sizes if size in known_sizes), ""
+        (f". {size:,} bytes are {known_sizes[size]}" for size in sizes if size in known_sizes), ""
     )
-    return f"{' and '.join(said)} are held; {max_bytes:,} bytes are enough in all{odd}"
+    return f"{' and '.join(said)} are kept, but {max_bytes:,} bytes in total are enough{odd}"
 
 
 def _bytes_outside_tensors(answer: Any) -> int:

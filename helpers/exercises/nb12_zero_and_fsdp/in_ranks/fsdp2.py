@@ -55,19 +55,19 @@ def run_fsdp2(
     own = [p for p in model.parameters() if isinstance(p, DTensor)]
     if not isinstance(returned, dict):
         return {
-            "kind": f"a {type(returned).__name__} comes back; a dict from name to tensor is wanted"
+            "kind": f"a {type(returned).__name__} came back instead of a dict from name to tensor"
         }
     if set(returned) != set(state):
-        found["names"] = f"the names returned are {', '.join(map(str, returned)) or 'none'}"[:200]
+        found["names"] = f"the returned names are {', '.join(map(str, returned)) or 'none'}"[:200]
     if wrapped := [n for n, v in returned.items() if isinstance(v, DTensor)]:
-        found["DTensor"] = f"`{wrapped[0]}` comes back as a DTensor, which holds one shard"
+        found["DTensor"] = f"`{wrapped[0]}` came back as a DTensor, which holds only one shard"
         return found
     if len(own) < len(state):
-        found["sharded"] = f"{len(own)} of {len(state)} parameters of `model` are sharded"
+        found["sharded"] = f"only {len(own)} of {len(state)} parameters of `model` are sharded"
     elif not isinstance(model, FSDPModule):
-        found["root"] = "the layers are under fully_shard, `model` itself is not"
+        found["root"] = "fully_shard was called for the layers, but not for `model` itself"
     elif (held := storage_bytes(p.to_local() for p in own)) > max_bytes:
-        found["share"] = f"its shards have {held:,} bytes; {max_bytes:,} are its share"
+        found["share"] = f"its shards have {held:,} bytes, but its share is {max_bytes:,}"
     kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
     first = {name: found.pop(name) for name in ("kind", "names", "DTensor")}
     return first | {f"`{n}`": kept.get(n) for n in state} | found

@@ -114,7 +114,7 @@ def run_parallel_block(
         f"gradient of {name}": None if p.grad is None else _full_tensor(p.grad).detach().clone()
         for name, p in model.named_parameters()
     }
-    same = "" if model is block else "the model that was returned is not the one that was given"
+    same = "" if model is block else "the returned model is not the given one"
     return {
         "block": same,
         **shapes,

@@ -109,7 +109,7 @@ def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
     held = storage_bytes(t for t in gc.get_objects() if issubclass(type(t), torch.Tensor))
     parts = sum(p.numel() * p.element_size() for p in own.values())
     if held - parts > _SLACK_BYTES:
-        return f"tensors of {held:,} bytes are retained; its own parts have {parts:,}"
+        return f"it keeps tensors of {held:,} bytes, but its parts have only {parts:,}"
     return ""
 
 
@@ -119,7 +119,7 @@ def _copy_parameter(layer: nn.Module, name: str) -> Any:
     if name in named:
         return copy_of(named[name])
     missing = (
-        f"the layer has no attribute of this name; registered are {', '.join(named) or 'none'}"
+        f"the layer has no attribute of this name; its parameters are {', '.join(named) or 'none'}"
     )
     value = getattr(layer, name, missing)
     return (
@@ -179,7 +179,7 @@ def run_loss(
     if found is None:
         return None
     changed = not equal(given[0].detach(), logits)
-    return found | {"logits": "the logits that were given have changed" if changed else ""}
+    return found | {"logits": "the given logits have changed" if changed else ""}
 
 
 def run_sequence(
@@ -209,7 +209,7 @@ def run_sequence(
         return None
     # `case` makes sure that no other tensor has this number of bytes
     whole = list(kept.values()).count(world_size * grad.nbytes)
-    many = f"for backward autograd keeps {whole} tensors of all ranks' tokens"
+    many = f"autograd keeps {whole} tensors of all ranks' tokens for backward"
     return found | {"held": many if whole > 1 else ""}
 
 
@@ -226,5 +226,5 @@ def run_product(
     with keep_transfers():
         found = answer(rank, world_size, x, weight, multiply)
     if not equal(x, before):
-        raise ValueError("the values of `x` have changed: leave it as it is")
+        raise ValueError("the values of `x` have changed: leave `x` unchanged")
     return found

@@ -65,9 +65,9 @@ def _watch_sums(running: RunningFunctions, max_outside: int) -> Iterator[dict[st
         if not running:
             outside[0] += 1
             if outside[0] > max_outside:
-                seen["outside"] = "a call in forward is not inside of an autograd function"
+                seen["outside"] = "a call in forward is outside any autograd function"
         elif _storage_addresses(mine) & _storage_addresses(running[-1][1]):
-            seen["in place"] = f"{running[-1][0]} sums into the tensor that it was given"
+            seen["in place"] = f"{running[-1][0]} sums into its input tensor"
         return real(own, tensors, *args, **kwargs)
 
     group.allreduce = allreduce

@@ -117,4 +117,7 @@ def _check_same_count(count: int) -> None:
     counts = [torch.empty(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(counts, torch.tensor([count]))
     if len(set(map(int, counts))) > 1:
-        raise StepsDiffer(f"the ranks' schedulers have counted {list(map(int, counts))} steps")
+        raise StepsDiffer(
+            "the ranks' schedulers have counted different numbers of steps: "
+            f"{list(map(int, counts))}"
+        )

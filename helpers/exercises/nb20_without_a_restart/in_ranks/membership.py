@@ -207,5 +207,7 @@ def _as_plain(got: Any) -> Any:
     if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
         return got
     return (
-        f"a dict of other things than ints: {got}" if isinstance(got, dict) else type(got).__name__
+        f"dict with keys or values other than ints: {got}"
+        if isinstance(got, dict)
+        else type(got).__name__
     )

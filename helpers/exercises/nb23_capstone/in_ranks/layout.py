@@ -71,7 +71,7 @@ def run_training(
     if not isinstance(got, (list, tuple)):
         return {"list": f"a {type(got).__name__} came back, not a list"}
     if len(got) != steps:
-        return {"list": f"{len(got)} entries came back, and there were {steps} steps"}
+        return {"list": f"{len(got)} entries came back, but there were {steps} steps"}
     found: dict[str, Any] = {"list": ""}
     for step, pair in enumerate(got, 1):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
