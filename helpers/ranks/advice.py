@@ -14,7 +14,7 @@ _NO_GPU = (
 )
 _TWO_SIZES = (
     "The tensors in a list must all have the same shape as the tensor of this call. Pad the shorter ones to "
-    "the longest, or send parts of different sizes with dist.send and dist.recv."
+    "the longest, and remove the padding after the call."
 )
 _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GPU for each rank.'
 
@@ -191,8 +191,9 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "Size mismatch between saved .* and current",
-        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. Make the "
-        "model with the same sizes as when it was saved.",
+        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. That tensor "
+        "must have the whole tensor's shape, as a DTensor or unsharded. If it has, build the model with the "
+        "same sizes as when it was saved.",
     ),
     _KnownError(
         "connection (was )?(closed|reset)|closed by peer|broken pipe",

@@ -489,6 +489,7 @@ class DeadlockDetector:
             else "",
             report.joins if not member.is_done else None,
             report.meets,
+            report.handling,
         )
 
 

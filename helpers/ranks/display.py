@@ -7,6 +7,7 @@ stay hidden, so a Run with output is drawn at the end of the cell.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,9 @@ class NoDisplay:
         """Remove the live view."""
 
     def show_at_end(self, run: Run) -> None:
-        """Show a run at the end of the cell if the cell does not show it."""
+        """Show a run at the end of the cell if the cell does not show it. Elsewhere, print its notes."""
+        for note in run.notes:
+            print(f"note: {note}", file=sys.stderr)
 
 
 class Display(NoDisplay):
@@ -104,7 +107,7 @@ class Display(NoDisplay):
     def show_at_end(self, run: Run) -> None:
         self.clear()
         shell = ipython()
-        if shell is None or not any(run.output):
+        if shell is None or not (any(run.output) or run.notes):
             return
         if _cell_state.is_running:
             _show_at_cell_end(shell, run)

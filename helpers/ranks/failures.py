@@ -294,9 +294,10 @@ def _wait_lines(
 
 
 def _caller_lines(wait: Wait) -> list[str]:
-    """Return the line with the callers of a rank's call, if a function of the learner's made it."""
+    """Return the lines with the callers of a rank's call, and with the exception that it is handling."""
     callers = describe_callers(wait.event) if wait.event is not None else ""
-    return [f"    {callers}"] if callers else []
+    handling = f"while handling {' '.join(wait.handling.split())}" if wait.handling else ""
+    return [f"    {line}" for line in (callers, handling) if line]
 
 
 def describe_callers(event: Event) -> str:

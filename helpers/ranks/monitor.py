@@ -131,6 +131,11 @@ _SIGNAL_ADVICE = {
     "SIGKILL": "The process was killed from outside, possibly by the kernel because memory ran out.",
     "SIGABRT": "Native code aborted: torch and gloo do this when a check in C++ fails.",
     "SIGTERM": "The process was asked from outside to terminate.",
+    "SIGALRM": "A timer of signal.alarm or signal.setitimer expired, and no handler was set for SIGALRM.",
+    "SIGBUS": "Native code accessed memory that no longer exists: /dev/shm may be full, or a mapped file "
+    "has become shorter.",
+    "SIGILL": "Native code contains an instruction that this processor doesn't have.",
+    "SIGFPE": "Native code divided an integer by zero.",
 }
 
 

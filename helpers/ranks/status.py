@@ -148,6 +148,7 @@ class Status:
         idle: The threads for which no other rank can be waiting, by their ids inside the rank.
         quiet: The background threads if none can communicate with other ranks; None if one may.
         joins: Its current call of init_process_group.
+        handling: The exception that an `except` or `finally` block of the main thread is handling, or "".
         alarm: Whether it will receive a signal when a timer expires.
         child: The current call of one of its child processes.
     """
@@ -167,6 +168,7 @@ class Status:
     child: ChildCall | None = None
     quiet: frozenset[int] | None = None
     joins: JoinCall | None = None
+    handling: _LimitedName = ""
 
 
 def status(main: int, listener: int) -> Status:
@@ -191,7 +193,20 @@ def status(main: int, listener: int) -> Status:
         _read_child_call(),
         quiet_threads(main, threading.get_ident()) if inside else None,
         _join_call(frame),
+        _handled_exception(main),
     )
+
+
+def _handled_exception(thread: int) -> str:
+    """Return the type and text of the exception that a thread is handling: "ValueError: no more data"."""
+    error: Any = sys._current_exceptions().get(thread)
+    error = error[1] if isinstance(error, tuple) else error  # a tuple before Python 3.12
+    if not isinstance(error, BaseException):
+        return ""
+    # Only use plain values, because the methods of a learner's class may do anything.
+    arguments = BaseException.args.__get__(error)  # type: ignore[attr-defined]
+    text = arguments[0] if arguments and type(arguments[0]) is str else ""
+    return clip_text(f"{type(error).__name__}: {text}".removesuffix(": "), _MAX_NAME)
 
 
 def _join_call(frame: FrameType | None) -> JoinCall | None:

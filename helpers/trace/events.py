@@ -256,11 +256,15 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class CallWait:
-    """A rank waiting in a recorded call, and the ranks that must act before the call can finish."""
+    """A rank waiting in a recorded call, and the ranks that must act before the call can finish.
+
+    handling: the exception that its `except` or `finally` block is handling; "" if there is none.
+    """
 
     rank: int
     event: Event
     waits_for: tuple[int, ...] = ()
+    handling: str = ""
 
     @property
     def state(self) -> str:
@@ -276,11 +280,13 @@ class OtherWait:
     """A rank outside of recorded calls.
 
     state: a description of its activity ("has returned", "in its own code at cell 5, line 9", ...).
+    handling: as for a `CallWait`.
     """
 
     rank: int
     state: str
     waits_for: tuple[int, ...] = ()
+    handling: str = ""
 
     @property
     def event(self) -> None:

@@ -44,6 +44,10 @@ _OWN_NUMBER_ADVICE = (
 SAME_SIZE_ADVICE = (
     "world_size must be the number of ranks that call init_process_group, on each of them."
 )
+_TWO_JOBS_ADVICE = (
+    "If these ranks belong to different jobs, each job needs a port that no other job uses: let the system "
+    "choose a free one. If they belong to one job, they must pass the same world_size and different ranks."
+)
 _SAME_PLACE_ADVICE = (
     "Pass the same init_method or store on every rank. A free port must be chosen once, before the ranks "
     "start: each launch reserves one in os.environ['MASTER_PORT']."
@@ -76,6 +80,14 @@ def _find_double_number(calls: Mapping[int, JoinCall]) -> JoinProblem | None:
     for rank, call in calls.items():
         by_number[call.rank].append(rank)
     for number, ranks in by_number.items():
+        sizes = sorted({calls[rank].world_size for rank in ranks} - {-1})
+        if len(sizes) > 1:
+            return JoinProblem(
+                f"{name_ranks(ranks).capitalize()} call init_process_group as rank {number} at the same "
+                f"address, but with different sizes of the world ({' and '.join(map(str, sizes))}).",
+                _TWO_JOBS_ADVICE,
+                tuple(ranks),
+            )
         if number >= 0 and len(ranks) > 1:
             both = "both" if len(ranks) == 2 else "all"
             return JoinProblem(

@@ -363,7 +363,7 @@ def _name_count(count: int) -> str:
 
 
 def _at_apart(event: Event, other: Event) -> str:
-    """Return the place of a call, with the first caller that differs if both calls are on the same line."""
+    """Return the place of a call. If both calls are on the same line, add the first different caller."""
     if event.where is not None and event.where == other.where:
         for position, caller in enumerate(event.callers):
             if other.callers[position : position + 1] != (caller,):

@@ -30,6 +30,7 @@ class RankState:
         child: A description of a forked child process's call on one of the rank's groups.
         joins: Its current call of init_process_group.
         meets: Its current rendezvous, such as "new_group", which `inside` may have called.
+        handling: The exception that its main thread is handling, if any.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class RankState:
     child: str = ""
     joins: JoinCall | None = None
     meets: str = ""
+    handling: str = ""
 
     @property
     def ended(self) -> bool:

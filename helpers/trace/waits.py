@@ -49,21 +49,21 @@ def _rank_wait(state: RankState, trace: Trace) -> Wait:
     # A rank in gloo's wait() is no longer in the call itself, so use the last call that it started.
     event = state.blocked or (state.pending[-1] if state.pending and state.inside else None)
     if event is not None:
-        return CallWait(state.rank, event, _awaited_ranks(event, trace))
+        return CallWait(state.rank, event, _awaited_ranks(event, trace), state.handling)
     where = f" at {state.at}" if state.at else ""
     inside = f"in {state.inside}" if state.inside else "in its own code"
     if state.keys:
         inside += f" for {name_keys(state.keys)}"
     if state.lockers:
         doing = f"waits for a file lock of {name_ranks(state.lockers)}{where}"
-        return OtherWait(state.rank, doing, state.lockers)
+        return OtherWait(state.rank, doing, state.lockers, state.handling)
     threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
     child = (
         f"; its {state.child}, but a forked process has none of the rank's connections"
         if state.child
         else ""
     )
-    return OtherWait(state.rank, inside + where + threads + child)
+    return OtherWait(state.rank, inside + where + threads + child, handling=state.handling)
 
 
 def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:

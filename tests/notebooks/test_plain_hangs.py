@@ -41,6 +41,7 @@ WAITS = {
     "02-09": ("both_receive_first(rank, world_size)", 2),
     "06-12": (f"share_the_best(rank, world_size, *{SWEEP})", 2),
     "06-42": ("barrier_for_one(rank, world_size)", 3),
+    "07-44c": ("train_on_shares(rank, world_size)", 2),
 }
 
 

@@ -25,7 +25,8 @@ HERE = "tcp://localhost:1"
             "Rank 1 passes world_size=3 to init_process_group, but only 2 ranks run.",
         ),
         ([(0, 3), (1, 2), (2, 3)], "rank 0 passes world_size=3, rank 1 world_size=2."),
-        ([(0, 1), (0, 2)], "Ranks 0 and 1 both"),
+        ([(0, 1), (0, 2)], "but with different sizes of the world (1 and 2)."),
+        ([(0, 2), (1, 2), (0, 1)], "Ranks 0 and 2 call init_process_group as rank 0 at the same"),
     ],
 )
 def test_names_wrong_numbers(calls: list[tuple[int, int]], says: str) -> None:

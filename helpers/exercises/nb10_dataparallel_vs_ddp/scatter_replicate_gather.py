@@ -77,8 +77,8 @@ def _check_replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
         )
     if got["modules"] != len(chunks):
         return (
-            "two threads used the same module object. `functional_call` puts the parameters into the "
-            "module while its forward runs, so each thread needs a separate module: `deepcopy(module)`."
+            "two threads used the same module object. Each thread needs a separate replica, for example "
+            "because a forward may change the module's buffers: `deepcopy(module)`."
         )
     if got["memories"] != len(chunks) or not got["own_memory"]:
         return (

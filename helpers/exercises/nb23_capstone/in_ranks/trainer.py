@@ -1,7 +1,7 @@
 """The script of 23.4: train a small language model on a mesh of data x tensor. Five functions are missing.
 
-The check of 23.4 runs `train` under torchrun, and notebook 23 with `launch`. It calls the missing functions as
-attributes of `holes`, with a comment at each call.
+The check of 23.4 runs `train` under torchrun, and notebook 23 runs it with `launch`. It calls the missing
+functions as attributes of `holes`, with a comment at each call.
 """
 
 from __future__ import annotations
