@@ -305,12 +305,12 @@ def _describe_difference(one: Event, other: Event, problem: str) -> str:
         assert counts is not None
         return (
             f"rank {one.rank} sends {_name_count(counts[0])} to rank {other.rank} in "
-            f"{one.call}{_at_apart(one, other)}, while rank {other.rank} expects "
-            f"{_name_count(counts[1])} from rank {one.rank}{_at_apart(other, one)}."
+            f"{one.call}{_distinguishing_place(one, other)}, while rank {other.rank} expects "
+            f"{_name_count(counts[1])} from rank {one.rank}{_distinguishing_place(other, one)}."
         )
     return (
-        f"rank {one.rank} calls {_describe_call(one, problem)}{_at_apart(one, other)}, while "
-        f"rank {other.rank} calls {_describe_call(other, problem)}{_at_apart(other, one)}."
+        f"rank {one.rank} calls {_describe_call(one, problem)}{_distinguishing_place(one, other)}, while "
+        f"rank {other.rank} calls {_describe_call(other, problem)}{_distinguishing_place(other, one)}."
     )
 
 
@@ -362,7 +362,7 @@ def _name_count(count: int) -> str:
     return f"{count} element{'s' * (count != 1)}"
 
 
-def _at_apart(event: Event, other: Event) -> str:
+def _distinguishing_place(event: Event, other: Event) -> str:
     """Return the place of a call. If both calls are on the same line, add the first different caller."""
     if event.where is not None and event.where == other.where:
         for position, caller in enumerate(event.callers):
