@@ -13,6 +13,7 @@
   to dcp.async_save(..., checkpoint_id=folder / str(done), process_group=group).
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -181,7 +182,15 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
         )
         yield Finding(what, seen=("shard no root",))
         return
-    if bare := [i for i, layers in enumerate(value["blocks"]) if "shards" not in layers]:
+    bare = [i for i, layers in enumerate(value["blocks"]) if "shards" not in layers]
+    if bare and not plain and not value["has run"]:
+        what = (
+            f"the weights of block {bare[0]} are shards, but `model.blocks[{bare[0]}]` is not the module "
+            f"passed to fully_shard, so forward does not gather them"
+        )
+        yield Finding(what, seen=("shard unstored",))
+        return
+    if bare:
         yield Finding(f"fully_shard was not called for block {bare[0]}", seen=("shard no blocks",))
         return
     if any(runs == 1 for runs in value["runs"]):
@@ -362,7 +371,9 @@ def judge_clip(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
             if len({round(x, 6) for x in numbers}) > 1 or not same(
                 torch.tensor(norm), torch.tensor(numbers[0] if numbers else 0.0), 1e-5
             ):
-                seen = "clip local" if len({round(x, 6) for x in numbers}) > 1 else "clip norm"
+                is_local = len({round(x, 6) for x in numbers}) > 1
+                kind = "local" if is_local else _norm_kind(numbers[0] if numbers else 0.0, plan)
+                seen = f"clip {kind}"
         yield Finding(what, seen=(seen,))
         return
     for rank, value in enumerate(got):
@@ -375,10 +386,17 @@ def judge_clip(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
             what = f"rank {rank} returns {value['norm']:.4g}, but the norm of all gradients is {norm:.4g}"
             differ = len({round(x, 6) for x in norms if isinstance(x, float)}) > 1
             clipped = abs(value["norm"] - min(norm, limit)) < 1e-5 * norm
-            yield Finding(
-                what, seen=("clip after" if clipped else "clip local" if differ else "clip norm",)
-            )
+            kind = "after" if clipped else "local" if differ else _norm_kind(value["norm"], plan)
+            yield Finding(what, seen=(f"clip {kind}",))
             return
+
+
+def _norm_kind(norm: float, plan: Mapping[str, Any]) -> str:
+    """Return "twice" if a norm counts gradients that tensor ranks have in common more than once."""
+    copies = [plan["sizes"][1] if cut and len(cut) == 1 else 1 for _, cut in plan["gradients"]]
+    squares = [float(g.norm()) ** 2 for g, _ in plan["gradients"]]
+    counted = math.sqrt(sum(n * square for n, square in zip(copies, squares, strict=True)))
+    return "twice" if max(copies) > 1 and abs(norm - counted) < 1e-5 * counted else "norm"
 
 
 def judge_save(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]:

@@ -169,7 +169,13 @@ def try_shard(
     function(model, mesh, dict(trainer.PLAN))
     data = mesh["data"]
     own = plan["windows"].chunk(data.size())[data.get_local_rank()]
-    trainer.summed_loss(model, own).backward()
+    has_run = True
+    try:
+        trainer.summed_loss(model, own).backward()
+    except RuntimeError:
+        if all(isinstance(block, FSDPModule) for block in model.blocks):
+            raise
+        has_run = False  # perhaps because no hook gathers a block's shards
     parameters = {
         name.replace("_checkpoint_wrapped_module.", ""): p for name, p in model.named_parameters()
     }
@@ -182,7 +188,10 @@ def try_shard(
             for name, p in parameters.items()
         },
         "names": list(parameters),
-        "gradients": copy_whole(p.grad for p in parameters.values() if p.grad is not None),
+        "has run": has_run,
+        "gradients": copy_whole(p.grad for p in parameters.values() if p.grad is not None)
+        if has_run
+        else torch.zeros(0),
     }
 
 
@@ -285,6 +294,9 @@ def try_save(
             earlier = saving if hasattr(saving, "result") else None
             saving = function(model, optimizer, step + 1, folder, group, earlier)
             returned.append(type(saving).__name__ if not hasattr(saving, "result") else "")
+            is_synchronous = "main thread" in writes.observations
+            if is_synchronous and hasattr(saving, "done") and not saving.done():
+                return {"returned": returned, "noted": ["main thread"]}  # it would wait forever
             with torch.no_grad():
                 for p in model.parameters():
                     p.add_(1.0)  # training continues
