@@ -183,7 +183,8 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(what, seen=("shard no root",))
         return
     bare = [i for i, layers in enumerate(value["blocks"]) if "shards" not in layers]
-    if bare and not plain and not value["has run"]:
+    cuts = [cut for name, cut in value["cut"].items() if bare and f"blocks.{bare[0]}." in name]
+    if not value["has run"] and cuts and all(cuts):
         what = (
             f"the weights of block {bare[0]} are shards, but `model.blocks[{bare[0]}]` is not the module "
             f"passed to fully_shard, so forward does not gather them"
