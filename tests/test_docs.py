@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 import yaml
 
 from helpers.checks.answer_file import read_answers_file
+from helpers.checks.case import Case
+from helpers.checks.exercise import Exercise
 from helpers.checks.mistakes import answers_path, select_mistakes, solution_of
 from helpers.checks.prove_answers import check_mistake
 from helpers.checks.registry import find_exercise
@@ -49,6 +52,12 @@ def test_contributing_example_is_accepted() -> None:
     entries = read_answers_file(textwrap.dedent(block), "example", partial(solution_of, path))
     (mistake,) = select_mistakes(entries)
     assert check_mistake(exercise, mistake).is_rejected
+
+
+@pytest.mark.parametrize("author_class", [Exercise, Case])
+def test_reference_lists_every_field(author_class: type) -> None:
+    page = (ROOT / "docs" / "exercises.md").read_text()
+    assert [f.name for f in fields(author_class) if f"`{f.name}`" not in page] == []
 
 
 def test_each_test_folder_has_one_job() -> None:

@@ -21,9 +21,9 @@ from helpers.dumps.files import Folder, read_folder
 from helpers.dumps.merge import Merged, merge_dumps
 from helpers.ranks.failures import Deadlock
 from helpers.trace.causes_collectives import find_group_order, find_skipped_backward
+from helpers.trace.causes_different_calls import describe_different_calls
 from helpers.trace.causes_messages import find_cycle, find_tag_mismatch, find_wrong_peer
 from helpers.trace.causes_missing_calls import find_unmatched_call
-from helpers.trace.different_calls import describe_different_calls
 from helpers.trace.events import CallWait, Diagnosis, OtherWait, Wait
 from helpers.trace.mismatch import Difference, at, first_difference
 from helpers.trace.waits import StuckWorld, stuck_world

@@ -27,8 +27,8 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure
 from helpers.ranks.world import Member, World
+from helpers.trace.causes_different_calls import explain_mismatch
 from helpers.trace.departure import find_departure
-from helpers.trace.different_calls import explain_mismatch
 from helpers.trace.events import Event
 from helpers.trace.joins import find_join_problem
 

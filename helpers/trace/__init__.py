@@ -27,7 +27,7 @@ Diagnosis:
     causes_missing_calls  ended ranks, and calls without a counterpart
     causes_outside        keys, file locks, and the ranks' own code
     causes_setup          init_process_group and new_group
-    different_calls       words and advice on differing collectives
+    causes_different_calls  words and advice on differing collectives
     mismatch              the differing calls
     joins                 the ranks' arguments of init_process_group
 Advice on other runs:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from helpers.trace.causes_collectives import find_group_order, find_skipped_backward
+from helpers.trace.causes_different_calls import describe_different_calls
 from helpers.trace.causes_messages import (
     find_cycle,
     find_missing_wait,
@@ -33,7 +34,6 @@ from helpers.trace.causes_setup import (
     find_separate_stores,
     find_wrong_join,
 )
-from helpers.trace.different_calls import describe_different_calls
 from helpers.trace.events import Diagnosis
 from helpers.trace.mismatch import first_difference
 from helpers.trace.waits import StuckWorld

@@ -1,4 +1,4 @@
-"""Write the programs in docs/instructors.md again: `python -m tests.teaching.programs`."""
+"""Write the programs and figures in docs/instructors.md again: `python -m tests.teaching.programs`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from helpers.checks.registry import exercises
 from helpers.course.paths import paths
 from helpers.course.workspace import find_workspace
+from helpers.grading.disclosure import choose_mistakes
 from helpers.teaching.lesson import read_lessons
 from helpers.teaching.program import Session, divide_path
 
@@ -35,6 +37,19 @@ def with_programs(text: str) -> str:
     return _BLOCK.sub(lambda _: written, text)
 
 
+def with_figures(text: str) -> str:
+    """Return the text of the page with the numbers of known mistakes that a bundle leaves out."""
+    chosen = choose_mistakes(find_workspace())
+    total = chosen.left_out + sum(map(len, chosen.by_file.values()))
+    for words in (
+        f"{chosen.left_out:,} of the {total:,} known mistakes",
+        f"for {len(chosen.laid_open)} of {len(exercises())} exercises",
+    ):
+        pattern = r"\s+".join(re.sub(r"[\d,]*\d", r"[\\d,]+", word) for word in words.split())
+        text = re.sub(pattern, words, text)
+    return text
+
+
 def as_table(sessions: Sequence[Session]) -> str:
     """Return a program as a Markdown table with a row for each session."""
     rows = ["| session | notebooks and exercises |", "|---|---|"]
@@ -49,4 +64,4 @@ def as_table(sessions: Sequence[Session]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_programs(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(with_figures(with_programs(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
