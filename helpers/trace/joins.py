@@ -45,8 +45,8 @@ SAME_SIZE_ADVICE = (
     "world_size must be the number of ranks that call init_process_group, on each of them."
 )
 _TWO_JOBS_ADVICE = (
-    "If these ranks belong to different jobs, each job needs a port that no other job uses: let the system "
-    "choose a free one. If they belong to one job, they must pass the same world_size and different ranks."
+    "If these ranks belong to different jobs, each job needs a port or a file that no other job uses. If "
+    "they belong to one job, they must pass the same world_size and different ranks."
 )
 _SAME_PLACE_ADVICE = (
     "Pass the same init_method or store on every rank. A free port must be chosen once, before the ranks "

@@ -226,6 +226,12 @@ DIAGNOSES: dict[str, Advised] = {
         "dist.init_process_group('gloo')",
         init=False,
     ),
+    "two jobs at one address": Advised(
+        "dist.init_process_group('gloo', init_method='file://PATH', rank=0, world_size=2 + rank)",
+        "a port or a file that no other job uses",
+        "dist.init_process_group('gloo', init_method=f'file://PATH-{rank}', rank=0, world_size=1)",
+        init=False,
+    ),
     "too large a world": Advised(
         "dist.init_process_group('gloo', rank=rank, world_size=n + rank)",
         "world_size must be the number of ranks",
