@@ -24,7 +24,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+# Except GitHub's own pages of a repository, such as ../../deployments.
+LINK = re.compile(r"\]\((?!https?:|\.\./\.\./)([^)#]+)(?:#[^)]*)?\)")
 MAX_README = 8_000
 
 

@@ -84,6 +84,8 @@ def _compare_tensors(
     if not right.dim():
         return f"it is {got_text}, not {right_text}"
     element = f"element [{', '.join(map(str, index))}] is {got_text}, not {right_text}"
+    if right.dim() > 2:  # so that a reader can see which index counts what
+        element = f"of the shape {tuple(right.shape)}, {element}"
     count, total = int(wrong.sum()), right.numel()
     return element if total == 1 else f"{element} ({count} of {total} elements differ)"
 

@@ -48,7 +48,7 @@ class NoDisplay:
 
     def show_at_end(self, run: Run) -> None:
         """Show a run at the end of the cell if the cell does not show it. Elsewhere, print its notes."""
-        for note in run.notes:
+        for note in _notes_to_show(run):
             print(f"note: {note}", file=sys.stderr)
 
 
@@ -107,7 +107,7 @@ class Display(NoDisplay):
     def show_at_end(self, run: Run) -> None:
         self.clear()
         shell = ipython()
-        if shell is None or not (any(run.output) or run.notes):
+        if shell is None or not (any(run.output) or _notes_to_show(run)):
             return
         if _cell_state.is_running:
             _show_at_cell_end(shell, run)
@@ -158,6 +158,11 @@ def track_cells(shell: Any) -> None:
     _cell_state.is_running = True
     shell.events.register("pre_run_cell", begin)
     shell.events.register("post_run_cell", end)
+
+
+def _notes_to_show(run: Run) -> tuple[str, ...]:
+    """Return the notes that a reader must see even if the cell doesn't show the run."""
+    return () if run.trace.imagined else run.notes  # notes of imagined runs say what was left out
 
 
 def _show_at_cell_end(shell: Any, run: Run) -> None:

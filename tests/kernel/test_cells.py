@@ -41,6 +41,17 @@ def test_assigned_run_shows_prints_once(kernel: Kernel) -> None:
     assert kernel.value("run = launch(lambda rank, n: rank, 2)") == ""
 
 
+@pytest.mark.parametrize(
+    "line", ["run = launch(f, 2)", "values = launch(f, 2).values", "launch(f, 2)"]
+)
+def test_each_launch_shows_its_note(kernel: Kernel, line: str) -> None:
+    source = (
+        "def f(rank, n):\n    dtype = torch.float32 if rank else torch.int32\n"
+        "    dist.all_reduce(torch.ones(2, dtype=dtype))\n"
+    )
+    assert kernel.value(source + line).count("note: rank 0 passes int32 to all_reduce") == 1
+
+
 def test_next_cell_omits_prints_between_cells(kernel: Kernel) -> None:
     kernel.value(
         "import asyncio\ndone = []\ndef f(rank, n):\n    print('I am', rank)\n"

@@ -148,15 +148,34 @@ def test_a_segmentation_fault_names_the_line() -> None:
     assert "ctypes.string_at(0)" in str(failure)
 
 
-def test_reports_fatal_signal_of_rank() -> None:
+@pytest.mark.parametrize(
+    ("number", "says"), [(signal.SIGKILL, "killed from outside"), (signal.SIGALRM, "A timer of")]
+)
+def test_reports_fatal_signal_of_rank(number: signal.Signals, says: str) -> None:
     def wait(rank: int, world_size: int) -> None:
         if rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
         dist.barrier()
 
     failure = failing(wait)
     assert isinstance(failure, RankDied)
-    assert (failure.rank, failure.signal) == (1, "SIGKILL")
+    assert (failure.rank, failure.signal) == (1, number.name)
+    assert says in str(failure)
+
+
+def test_deadlock_names_handled_exception() -> None:
+    def leave_by_finally(rank: int, world_size: int) -> None:
+        try:
+            if rank == 1:
+                raise ValueError("bad\nsample")
+            dist.all_reduce(torch.ones(1))
+        finally:
+            dist.barrier()
+
+    failure = failing(leave_by_finally, 2)
+    assert isinstance(failure, Deadlock)
+    assert "while handling ValueError: bad sample" in str(failure)
+    assert str(failure).count("handling") == 1
 
 
 def test_oversized_message_abort_names_both_calls() -> None:
