@@ -75,7 +75,7 @@ def run_attempt(
     pictures: str = "none",
     in_shared_worlds: bool = False,
 ) -> Attempt:
-    """Run an answer's visible cases, then the cases of a secret. Never raises because of the answer.
+    """Run an answer's visible cases, then the cases drawn with a secret. Never raises because of the answer.
 
     Args:
         timeout_s: Wall time in seconds.

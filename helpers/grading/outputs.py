@@ -51,7 +51,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     lines = []
     kept = record_paths(inputs.jobs, setting.out).values()
     if gone := remove_withdrawn(setting.out / "records", kept):
-        words = "removed what earlier runs kept of files that are no longer handed in"
+        words = "removed the results of files that are no longer handed in"
         lines.append(f"Note: {', '.join(gone)}: {words}.")
     people, course = inputs.people, _build_course(records, inputs, setting)
     counted = [record for standing in course.standings for record in standing.records]
@@ -132,7 +132,7 @@ def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
     if course.extra_notebooks:
         why = "--notebooks does not name them" if are_named else "few learners attempted them"
         names = join_first_names(course.extra_notebooks)
-        words = f"Answers to these notebooks give no points, because {why}: {names}"
+        words = f"Answers in these notebooks earn no points, because {why}: {names}"
         yield f"Note: {words}."
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"

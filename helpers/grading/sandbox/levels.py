@@ -30,7 +30,7 @@ _REPORT_FORGERY = (
     "gradients left, memory held"
 )
 
-# The attacks that each level stops and does not stop. `protection_here` adds this machine's missing limits.
+# Which attacks each level stops, and which it does not. `protection_here` adds this machine's missing limits.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap",
@@ -53,7 +53,7 @@ _MISSING_CGROUPS = {
 
 
 def protection_here(level: str) -> Protection:
-    """Return the attacks that a level stops and does not stop on this machine, for every result."""
+    """Return which attacks a level stops on this machine, and which it does not. Every result lists them."""
     protection = PROTECTION[level]
     if level == "none":
         return protection

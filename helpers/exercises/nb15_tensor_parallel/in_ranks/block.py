@@ -1,4 +1,4 @@
-"""Run answers of 15.6 inside the ranks: a transformer block cut by torch over a mesh."""
+"""Run answers of 15.6 inside the ranks: a transformer block sharded by torch over a mesh."""
 
 from __future__ import annotations
 

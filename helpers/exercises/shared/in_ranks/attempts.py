@@ -279,7 +279,7 @@ def join_attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iter
 
 
 def attempt_number() -> int:
-    """Return the number of this attempt, from 0 on."""
+    """Return the number of this attempt, counting from 0."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
