@@ -151,7 +151,7 @@ def _override_notes(course: Course, people: People) -> Iterator[str]:
     }
     for override in people.overrides:
         what = f"Note: {override.learner}, {override.exercise}"
-        if headings()[override.exercise].notebook not in course.notebooks:
+        if headings()[override.exercise].notebook not in course.points_by_notebook:
             yield f"{what}: its notebook is not the class's, so the override gives no points."
         elif override.points > (out_of := worth[override.learner, override.exercise]):
             yield (

@@ -59,7 +59,7 @@ EXERCISE = Exercise(
         Calls("all_reduce", text="each gradient and one loss are sent in each step"),
         WaitsForAll(),
     ),
-    failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, died=True)),
+    failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, applies_if_killed=True)),
     kind=Kind.MODULE,
     driver=run_training,
     reported=("steps", "samples"),

@@ -137,7 +137,7 @@ EXERCISE = Exercise(
         *FAILURE_ADVICE[:-2],
         HangAdvice(ZEROS_ADVICE, when=ranks_use_different_layers),
         HangAdvice(ORDER_ADVICE, when=ranks_use_different_orders),
-        CrashAdvice("", ORDER_ADVICE, died=True, when=has_different_gradients),
+        CrashAdvice("", ORDER_ADVICE, applies_if_killed=True, when=has_different_gradients),
         *FAILURE_ADVICE[-2:],
     ),
     kind=Kind.MODULE,

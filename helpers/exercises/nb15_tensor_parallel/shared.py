@@ -50,7 +50,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
         "Calling an autograd function's class creates an object. Use `.apply(...)` to get a tensor.",
     ),
-    CrashAdvice("", SAME_SHAPE_ADVICE, died=True),
+    CrashAdvice("", SAME_SHAPE_ADVICE, applies_if_killed=True),
     CrashAdvice(
         "does not require grad",
         "The output has no graph, so backward cannot begin: something in forward detaches it (detach, "

@@ -165,7 +165,7 @@ EXERCISE = Exercise(
             "",
             "The ranks call one collective with tensors of different sizes. All ranks of a dp group should "
             "have the same part.",
-            died=True,
+            applies_if_killed=True,
         ),
     ),
     kind=Kind.MODULE,

@@ -116,7 +116,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Course:
-    """All learners, sorted by name, and the points to reach of each notebook.
+    """All learners, sorted by name, and the points that each notebook is worth.
 
     Args:
         extra_notebooks: Handed-in notebooks that do not belong to the class, so they do not count.
@@ -126,7 +126,7 @@ class Course:
 
     title: str
     standings: tuple[Standing, ...]
-    notebooks: dict[str, float]
+    points_by_notebook: dict[str, float]
     extra_notebooks: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY
@@ -264,7 +264,7 @@ def _build_standing(
     overrides: Sequence[Override],
     handed_in: Mapping[tuple[str, str], float],
 ) -> Standing:
-    notebooks, policy = course.notebooks, course.policy
+    notebooks, policy = course.points_by_notebook, course.policy
     days = {
         record.file: policy.days_late(
             learner, record.notebook, handed_in.get((learner, record.file))
