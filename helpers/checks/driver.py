@@ -31,8 +31,8 @@ _MAX_RANKS = 1_000
 class TurnPlan:
     """The work of all ranks of a world: they call programs on cases, one turn after another.
 
-    sources[program_indices[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
-    driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
+    sources[program_indices[k]] defines the answer, called `name`, of turn k. kind: how programs are called.
+    The driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
     any, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced: report
     replaced functions.
     """

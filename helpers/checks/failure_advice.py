@@ -15,8 +15,8 @@ from helpers.ranks.run import Run
 class CrashAdvice:
     """Advice for one kind of failure.
 
-    error_pattern: must match the failure's text. applies_if_killed: whether it also applies if a rank was
-    killed, for example because shapes differ between ranks. when: a further condition on the case and the run.
+    error_pattern: must match the failure's text. applies_if_killed: also applies if a rank was killed, for
+    example because shapes differ between ranks. when: a further condition on the case and the run.
     """
 
     error_pattern: str

@@ -201,7 +201,7 @@ class Home:
 
     @property
     def missing_words(self) -> str:
-        """Return a text on the missing files and how to get them, or ""."""
+        """Return a message about the missing files and how to get them, or ""."""
         if not self.missing:
             return ""
         files = join_words([f"{name}.ipynb" for name in sorted(self.missing)])

@@ -115,7 +115,7 @@ def _judge_in_child(
         try:
             set_up_child()
             connection.use_from_fork()
-            # ASCII, because texts may contain half a surrogate pair
+            # ASCII, because strings may contain half a surrogate pair
             text = json.dumps(msgspec.to_builtins(judge()))
             with open(theirs, "wb") as pipe:
                 pipe.write(text.encode())

@@ -1,6 +1,6 @@
 """11.2 Where the time of a step is spent (12 min, ●●●○○)
 
-- Each moment of a step belongs to one of four parts. In which order do you need to ask?
+- Each moment of a step belongs to one of four parts. In which order do you need to test for them?
 - First clip every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
   outside the step. Then measure the union of one kind, of two kinds, and of all three. Each kind's part is
   how much longer the union gets when you add this kind.

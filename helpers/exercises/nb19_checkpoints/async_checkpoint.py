@@ -114,7 +114,7 @@ def case(draw: Draw) -> Case:
         """Return the problem with the step at which an attempt resumed after `before`."""
         if "first" not in following:
             return None
-        # the killed save may already have been whole
+        # the killed save may already have been complete
         first, newest = following["first"], before["died"][0] - every
         if first in (newest, newest + every):
             return None
@@ -129,7 +129,7 @@ def case(draw: Draw) -> Case:
             was = f"the newest whole checkpoint was made after {newest} steps"
         else:
             was = "no checkpoint was whole"
-        # the checkpoint was removed or overwritten, so no checkpoint is whole, or not the one found by this
+        # the checkpoint was removed or overwritten, so no checkpoint is complete, or not the one found by this
         # attempt
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]

@@ -1,7 +1,7 @@
 """20.1 Agree on the members (quorum) (25 min, ●●●●○, further)
 
 - Two replicas look at the store at slightly different moments, and see different members. Whose view
-  counts? And what if the one whose view counts is killed?
+  counts? And what if that replica is killed?
 - You don't need a leader: each replica writes that it has arrived, waits, and proposes the members that it
   sees. `compare_set` accepts only the first proposal, and returns this proposal to all later callers.
 - store.set(f"{number}/{me}", str(step)); newest: the largest step in the decision of round number - 1, which

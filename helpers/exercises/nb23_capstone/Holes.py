@@ -456,7 +456,7 @@ JUDGES: dict[str, Any] = {
 
 
 def draw_whole_case(draw: Draw) -> Case:
-    """Draw a training that is killed on 2 x 2 ranks and continued on 2 x 1."""
+    """Draw a training run that is killed on 2 x 2 ranks and continued on 2 x 1."""
     every, steps = 3, 12
     settings = {"steps": steps, "save_every": every, "seed": draw.whole(0, 999)}
     kill = [draw.whole(0, 3), draw.whole(2 * every, 3 * every - 2)]

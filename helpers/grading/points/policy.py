@@ -103,7 +103,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return heading is not None and heading.further
 
     def is_bonus(self, name: str) -> bool:
-        """Return whether an exercise's points are not part of the points to reach."""
+        """Return whether an exercise's points are not part of the maximum number of points."""
         return self.further != "counts" and self.is_further(name)
 
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:

@@ -68,8 +68,8 @@ class Standing:
         missing: Notebooks of the class that were not handed in.
         late: The cost of lateness, by notebook.
         dropped: Notebooks that the policy leaves out.
-        out_of: The points to reach without a bonus, excluding exercises that could not be graded here and
-            dropped notebooks.
+        out_of: The maximum number of points without a bonus, excluding exercises that could not be graded
+            here and dropped notebooks.
     """
 
     learner: str
@@ -219,7 +219,7 @@ def graded_points(record: Record) -> float:
 
 
 def max_points(record: Record) -> float:
-    """Return the points to reach in a record, without bonuses and exercises that could not be graded here."""
+    """Return a record's maximum points, without bonuses and exercises that could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(finite_or_zero(each.out_of) for each in counted)
 
@@ -236,7 +236,7 @@ def has_fault(record: Record) -> bool:
 
 
 def _max_points(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Return the points to reach of each exercise, without a bonus, by notebook and name."""
+    """Return each exercise's maximum points, without a bonus, by notebook and name."""
     found: dict[tuple[str, str], float] = {}
     for record in records:
         for each in record.exercises:

@@ -236,7 +236,7 @@ def _describe_excess(
     known_sizes: Mapping[int, str],
     answer: Any,
 ) -> str:
-    """Return a text on the bytes retained beyond `max_bytes`, without `others`, or ""."""
+    """Return a message about the bytes retained beyond `max_bytes`, without `others`, or ""."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one state per layer
     smallest_whole = min(known_sizes, default=None)
 

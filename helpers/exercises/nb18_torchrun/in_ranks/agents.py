@@ -162,7 +162,7 @@ def run_main(
 
 
 def _check_exception_left(folder: Path, rank: int) -> str:
-    """Return "", or a text saying that main's exception never left the answer.
+    """Return "", or a message saying that main's exception never left the answer.
 
     After `os._exit`, only a file can show this.
     """

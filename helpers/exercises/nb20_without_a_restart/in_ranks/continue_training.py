@@ -1,4 +1,4 @@
-"""20.3: a training whose replicas stall, step alone, come late, or are killed."""
+"""20.3: a training run whose replicas stall, step alone, come late, or are killed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ WAIT_S = 4.0
 class Plan(NamedTuple):
     """When to kill a worker of an attempt: the last rank after `step`, or a rank at an event of its files.
 
-    step: -1 for none. event: the number of the event of `rank`, from 1 on; 0 for none. save: count only
+    step: -1 for none. event: the number of the event of `rank`, counting from 1; 0 for none. save: count only
     events of this and later saves.
     """
 
