@@ -30,7 +30,7 @@ def test_stray_notebook_changes_no_other_row() -> None:
 @pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
 def test_single_learner_adds_no_class_notebook(count: int, counts: bool) -> None:
     stray = record(CLASS[0].learner, exercise("count_votes"), notebook="00_start_here", file="00")
-    assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
+    assert ("00_start_here" in course_of([*CLASS[:count], stray], "").points_by_notebook) is counts
 
 
 def test_gradescope_counts_only_named_notebooks() -> None:
