@@ -122,15 +122,16 @@ def case(draw: Draw) -> Case:
         made = (newest - before["first"]) // every
         more = len(whole) + (plan == "older removed") - len(before["found"]["whole"]) - made
         if more > 0:
-            was = f"the newest whole checkpoint was made after {newest + every} steps"
+            was = f"the newest complete checkpoint was made after {newest + every} steps"
         elif more < 0:  # unknown other checkpoints were removed
-            was = f"the newest whole checkpoint was made after {newest} or {newest + every} steps"
+            was = (
+                f"the newest complete checkpoint was made after {newest} or {newest + every} steps"
+            )
         elif newest:
-            was = f"the newest whole checkpoint was made after {newest} steps"
+            was = f"the newest complete checkpoint was made after {newest} steps"
         else:
-            was = "no checkpoint was whole"
-        # the checkpoint was removed or overwritten, so no checkpoint is complete, or not the one found by this
-        # attempt
+            was = "no checkpoint was complete"
+        # the checkpoint was removed or overwritten, so none is complete, or not the one found by this attempt
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()

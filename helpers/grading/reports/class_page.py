@@ -148,7 +148,7 @@ def places_to_look(course: Course) -> Iterator[PlaceToLook]:
             line(each.file) for each in standing.spare if each.notebook in course.extra_notebooks
         ]
         if strays:
-            why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
+            why = "Few learners attempted it, or --notebooks does not list it: it earns no points."
             yield "another notebook", standing, join_first_names(strays), why
         for spare in standing.spare:
             if spare.notebook not in course.extra_notebooks:

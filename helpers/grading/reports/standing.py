@@ -150,7 +150,7 @@ def course_of(
             not change other learners' shares.
         handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
             without a time are not late.
-        references: The source of each reference solution. A file that consists of them gives no points.
+        references: The source of each reference solution. A file that consists of them earns no points.
         people: Learners who have a standing even without a file, in addition to all learners with overrides.
     """
     records = [

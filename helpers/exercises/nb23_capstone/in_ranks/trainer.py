@@ -125,7 +125,7 @@ def measured_peak() -> float:
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> int:
-    """Load the newest whole checkpoint, and return its number of steps: 0 without any."""
+    """Load the newest complete checkpoint, and return its number of steps: 0 without any."""
     whole = [int(path.parent.name) for path in folder.glob("*/.metadata")]
     if whole:
         states: Any = dict(
