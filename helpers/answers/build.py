@@ -208,7 +208,7 @@ _DEFINITION_PATTERN = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re
 
 
 def defines(text: str, name: str) -> bool:
-    """Return whether an unparseable text seems to define a name."""
+    """Return whether unparseable code seems to define a name."""
     name = re.escape(name)
     pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
     return re.search(pattern, normalize_text(text), re.MULTILINE) is not None

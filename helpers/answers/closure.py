@@ -27,7 +27,7 @@ _KERNEL_MEMORY_PATTERN = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
 class Unresolved(Exception):
-    """The closure needs a value that is not available in a rank. The text is for the learner."""
+    """The closure needs a value that is not available in a rank. The message is for the learner."""
 
 
 @dataclass(frozen=True)

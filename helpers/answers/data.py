@@ -23,7 +23,7 @@ CellNamer = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Origin:
-    """The place where one piece of an answer's source was written. Lines count from 1.
+    """The place where one piece of an answer's source was written. Lines are counted from 1.
 
     Args:
         first, count: Its lines in the answer's source.

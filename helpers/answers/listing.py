@@ -79,7 +79,7 @@ class BrokenCell:
 
 
 def normalize_text(text: str) -> str:
-    """Return a text in NFKC form, which Python uses for names, so that names can be found in it.
+    """Return code in NFKC form, which Python uses for names, so that names can be found in it.
 
     Invisible characters are removed, because text pasted from web pages or documents may contain them
     anywhere.

@@ -176,7 +176,7 @@ def _distinct_texts(got: Any, right: Any) -> tuple[str, str]:
 
 
 def round_floats(value: Any) -> Any:
-    """Return a value for readers, with the floats in its lists, tuples and dicts rounded to six digits."""
+    """Return a readable value, with the floats in its lists, tuples and dicts rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if type(value) in {list, tuple}:

@@ -72,7 +72,7 @@ class Draw:
         )
 
     def shape(self, dims: Sequence[int] = (0, 1, 2, 3), least: int = 0) -> tuple[int, ...]:
-        """Deal a number of dimensions, and draw the sizes. With `least` 0, a tensor may have no elements."""
+        """Pick a number of dimensions, and draw the sizes. With `least` 0, a tensor may have no elements."""
         count = self.of(*dims)
         shape = [self.whole(1, 4) for _ in range(count)]
         if count and least == 0 and self.of(True, *[False] * 6):
@@ -148,7 +148,7 @@ class Draw:
 def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
     """Return small whole numbers instead of any numbers: from 1 to 10, with neighbors always differing.
 
-    0 does not occur, because leaving out a summand of 0 changes nothing.
+    0 does not occur, because leaving out a term of 0 changes nothing.
     """
     small: list[int] = []
     for number in numbers:

@@ -31,14 +31,14 @@ _MAX_RANKS = 1_000
 class TurnPlan:
     """The work of all ranks of a world: they call programs on cases, one turn after another.
 
-    sources[programs[k]] defines the answer, called `name`, of turn k. kind: how programs are called. The
-    driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
+    sources[program_indices[k]] defines the answer, called `name`, of turn k. kind: how programs are called.
+    The driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
     any, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced: report
     replaced functions.
     """
 
     sources: Sequence[str]
-    programs: Sequence[int]
+    program_indices: Sequence[int]
     numbers: Sequence[int]
     name: str
     kind: Kind
@@ -73,9 +73,9 @@ def drive_cases(
         compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
         for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
             if (
-                plan.programs[turn] != built_program
+                plan.program_indices[turn] != built_program
             ):  # build an answer only once, because it may count its calls
-                built_program = plan.programs[turn]
+                built_program = plan.program_indices[turn]
                 _remove_names(
                     initial_names
                 )  # a program must not find names defined by a previous program

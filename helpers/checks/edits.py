@@ -30,7 +30,7 @@ _WORD_PATTERN = re.compile(r"[A-Za-z_]\w*")
 
 
 def is_edit(text: str) -> bool:
-    """Return whether a text is an edit. Whole programs never begin with an indented line or with a sign."""
+    """Return whether this is an edit. Complete programs never begin with an indented line or with a sign."""
     return text.lstrip("\n").startswith(("-", "+", " "))
 
 

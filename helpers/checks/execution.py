@@ -116,7 +116,7 @@ def _part_name(case: Case, number: int) -> str:
 
 
 def find_impossible_value(reported: Sequence[str], value: Any) -> Finding | None:
-    """Return a finding if a rank's report about itself cannot be a count, a time or a text."""
+    """Return a finding if a rank's report about itself cannot be a count, a time or a string."""
     for name in reported if isinstance(value, dict) else ():
         if name in value and not _is_plausible(value[name], _MAX_PARTS):
             text = f"it reported an impossible value for {name!r}: {short_value(value[name], 60)}"
@@ -125,7 +125,7 @@ def find_impossible_value(reported: Sequence[str], value: Any) -> Finding | None
 
 
 def _is_plausible(value: Any, max_parts: int) -> bool:
-    """Return whether a value is a text, a count, a time, or several of these. max_parts: their limit."""
+    """Return whether a value is a string, a count, a time, or several of these. max_parts: their limit."""
     if isinstance(value, (list, tuple, dict)):
         parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
         return len(parts) <= max_parts and all(

@@ -79,7 +79,7 @@ class Exercise:
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET, *, small: bool = False) -> tuple[Case, ...]:
-        """Return the cases of a secret, small ones first; the same secret always has the same cases.
+        """Return the cases drawn with a secret, small ones first. The same secret always has the same cases.
 
         small: use small whole numbers in tensors, which are easier to read.
         """

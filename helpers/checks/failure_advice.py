@@ -15,13 +15,13 @@ from helpers.ranks.run import Run
 class CrashAdvice:
     """Advice for one kind of failure.
 
-    error_pattern: must match the failure's text. died: also applies if a rank was killed, for example because
-    shapes differ between ranks. when: a further condition on the case and the run.
+    error_pattern: must match the failure's text. applies_if_killed: also applies if a rank was killed, for
+    example because shapes differ between ranks. when: a further condition on the case and the run.
     """
 
     error_pattern: str
     advice: str
-    died: bool = False
+    applies_if_killed: bool = False
     when: Callable[[Case, Run], bool] | None = None
 
     def applies_to(self, case: Case, run: Run) -> bool:
@@ -30,7 +30,7 @@ class CrashAdvice:
             return False
         if isinstance(failure, RankDied):
             # gloo aborts the process if sizes differ, and its message is lost with it
-            return self.died
+            return self.applies_if_killed
         text = str(failure.error) if isinstance(failure, RankFailed) else str(failure)
         return bool(self.error_pattern) and re.search(self.error_pattern, text) is not None
 

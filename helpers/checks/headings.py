@@ -95,7 +95,7 @@ def _docstring_of(path: Path) -> str:
         return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))
 
 
-# Compare numbers, not texts, so that 10.2 comes after 9.1.
+# Compare numbers, not strings, so that 10.2 comes after 9.1.
 def _number_key(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 

@@ -1,7 +1,7 @@
 """Recognize a script exercise's known mistakes by a check's observations of the answer's run.
 
     # %% half a file is loaded | seen: half a file loaded
-    # You loaded half a file as if it were whole, because a rank was killed while writing.
+    # You loaded half a file as if it were complete, because a rank was killed while writing.
 
 Entries that several exercises of a notebook share are in its `shared.answers`.
 

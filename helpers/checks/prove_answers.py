@@ -313,8 +313,10 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             comment = f"its author is shown a different message: {proof.advice or 'none'}"
             if proof.broken_rules and not proof.advice:
                 rules = " and ".join(map(repr, proof.broken_rules))
-                comment += f"; it breaks {rules}, which is shown instead: write it as "
-                comment += "`wrong: ... | breaks: ...`"
+                comment += (
+                    f"; the answer also breaks {rules}, and that message is shown instead: write "
+                )
+                comment += "the entry as `wrong: ... | breaks: ...`"
             # if two behave alike, `match_mistakes` shows neither sentence
             elif not proof.advice or proof.advice not in {
                 other_proof.mistake.words for other_proof in proofs

@@ -78,7 +78,7 @@ class Reference:
 
 
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
-    """Draw the cases of a secret, and fill in the reference's values. Raise CheckFault.
+    """Draw the cases with a secret, and fill in the reference's values. Raise CheckFault.
 
     own_server: the reference may run on this process's rank server. Otherwise call `run_reference` first.
     """

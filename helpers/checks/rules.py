@@ -63,7 +63,7 @@ class FirstProblem:
 
 @dataclass(frozen=True)
 class OnlyCalls(FirstProblem):
-    """Every communication call is one of these ops (`Event.op` in torch's words)."""
+    """Every communication call is one of these ops, given by torch's names, as in `Event.op`."""
 
     ops: tuple[str, ...]
     forbids = True

@@ -33,7 +33,7 @@ _LEFT_GROUP = "process group has not been initialized"
 def find_second_call_failure(
     worlds: Worlds, suspects: Sequence[Turn], groups: Sequence[Sequence[Turn]]
 ) -> CaseRun | None:
-    """Return the run of a case that fails after another one, although both pass in separate worlds, if any.
+    """Return the run of a case that fails after another case, although both pass in separate worlds.
 
     suspects: turns that passed in separate worlds, but not in a shared one. groups: all turns, by world size.
     Raise CheckFault.

@@ -27,7 +27,7 @@ _MAX_LABELS = 12
 
 
 def list_sentences_and_tests(exercise: Exercise) -> str:
-    """Return a text with both lists."""
+    """Return both lists as text."""
     labels = {re.sub(r"\d[\d,.]*", "#", case.label): case.label for case in exercise.draw()}
     lists = {
         "permits or requires": demanding_sentences(read_task(exercise)),

@@ -26,7 +26,7 @@ _REPLY_WITHIN_S = 60.0
 
 
 class ClaimError(Exception):
-    """A claim of the text is not true for the outputs that were just recorded."""
+    """A claim of a notebook is not true for the outputs that were just recorded."""
 
 
 def has_claims(notebook: Notebook) -> bool:

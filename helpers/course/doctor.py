@@ -277,7 +277,7 @@ def _probe_mpi() -> tuple[bool, str]:
     words = (mpiexec, "-n", "2", sys.executable, "-c", program)
     worked, said = _run(*words)
     if not worked or said.count("size 2") != 2:
-        return False, f"no two ranks of mpi4py ran; to see why, run: `{shlex.join(words)}`"
+        return False, f"mpi4py could not run two ranks; to see why, run: `{shlex.join(words)}`"
     return True, f"{mpiexec} ran two ranks of mpi4py"
 
 

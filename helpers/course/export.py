@@ -47,7 +47,7 @@ class PlainWidgets(Preprocessor):
         return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
-        """Remove the widget from each output that also contains a text."""
+        """Remove the widget from each output that also contains text."""
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "text/plain" in data:

@@ -79,17 +79,17 @@ class QuizState:
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: its first unfinished core exercise.
 
-    passed, core: the numbers of passed and of all core exercises; minutes: the minutes of the remaining core
-    exercises; done: the names of all passed exercises.
+    passed_count, core_count: the numbers of passed and of all core exercises; remaining_minutes: the minutes
+    of the core exercises that have not passed; done: the names of all passed exercises.
     """
 
     notebook: str
     title: str
     state: str
-    passed: int
-    core: int
+    passed_count: int
+    core_count: int
     quizzes: tuple[QuizState, ...]
-    minutes: int
+    remaining_minutes: int
     next: Heading | None
     done: frozenset[str] = frozenset()
 
@@ -201,7 +201,7 @@ class Home:
 
     @property
     def missing_words(self) -> str:
-        """Return a text on the missing files and how to get them, or ""."""
+        """Return a message about the missing files and how to get them, or ""."""
         if not self.missing:
             return ""
         files = join_words([f"{name}.ipynb" for name in sorted(self.missing)])
@@ -264,10 +264,14 @@ class Home:
                 again = sum(quiz.state == "tried" for quiz in place.quizzes)
                 quizzes = f"{place.right_quiz_count}/{len(place.quizzes)} quizzes"
                 quizzes += f" ({again} to try again)" if again else ""
-                left = f", {place.minutes} min of exercises left" if place.minutes else ""
+                left = (
+                    f", {place.remaining_minutes} min of exercises left"
+                    if place.remaining_minutes
+                    else ""
+                )
                 lines.append(
-                    f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed}/"
-                    f"{place.core} exercises, {quizzes}{left}"
+                    f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed_count}/"
+                    f"{place.core_count} exercises, {quizzes}{left}"
                 )
         return "\n".join(lines)
 

@@ -14,12 +14,12 @@ _MAX_BYTES = 16 << 20
 
 
 def cells_of_open_notebook() -> list[str]:
-    """Return the texts of the code cells of this kernel's notebook, as last saved."""
+    """Return the code of this kernel's notebook's cells, as last saved."""
     return code_cells(os.environ.get(_VARIABLE, ""))
 
 
 def code_cells(notebook: str) -> list[str]:
-    """Return the texts of a notebook's code cells, or [] if there is no such file."""
+    """Return the code of a notebook's cells, or [] if there is no such file."""
     path = Path(notebook)
     # A learner's file may contain anything.
     with suppress(OSError, NotebookError, AttributeError, TypeError):

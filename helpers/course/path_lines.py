@@ -41,7 +41,7 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 
 
 def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
-    """Return the texts, with marks, of cells with a part off a short path, by the cells' ids.
+    """Return the text, with marks, of each cell with a section outside a short path, by the cell's id.
 
     Only parts up to the last exercise are marked, because reference parts follow, such as the glossary.
     """

@@ -41,7 +41,7 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def small_digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return scikit-learn's digits, which are the same on every machine, and ignore the environment."""
+    """Return scikit-learn's digits, the same on every machine. Environment variables are ignored."""
     images, labels = _small()
     return images.clone(), labels.clone()
 

@@ -82,7 +82,7 @@ def _call_json(event: Event) -> dict[str, Any]:
 
 
 def _write_file(path: Path, text: str) -> None:
-    """Write a file at once, so that a reader never sees half of it."""
+    """Write a file at once, so that a reader never sees half a file."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent or Path())
         with os.fdopen(handle, "w", encoding="utf-8") as file:

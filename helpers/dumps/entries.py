@@ -115,7 +115,7 @@ def read_dump(data: Any, rank: int, file: str) -> Dump:
     version = _text(data.get("version"))
     if version and version.partition(".")[0] != "2":
         raise BadDump(f"it has version {version} of the format; versions 2.x can be read")
-    raw = data.get("entries") or ()  # JSON has no list if there are no entries
+    raw = data.get("entries") or ()  # without entries, the JSON lacks the list
     if not isinstance(raw, list | tuple):
         raise BadDump("its entries are not a list")
     if len(raw) > MAX_ENTRIES:
@@ -181,7 +181,7 @@ def _read_frames(frames: Any) -> Iterator[Frame]:
 
 
 def _read_groups(config: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and members of each group. The members are a text, "[0, 1]" or "0,1"."""
+    """Yield name and members of each group. The members are a string, "[0, 1]" or "0,1"."""
     for name, about in config.items() if isinstance(config, dict) else ():
         ranks = about.get("ranks") if isinstance(about, dict) else None
         if isinstance(ranks, str):

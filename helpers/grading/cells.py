@@ -19,7 +19,7 @@ import msgspec
 from helpers.answers.build import Answer, cell_number
 from helpers.grading.record import ExerciseRecord
 
-# From Unicode's private use area, so that other texts cannot look like a mark. An answer that prints these
+# From Unicode's private use area, so that no other text can look like a mark. An answer that prints these
 # characters only causes the names of its cells to be inserted.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARK_PATTERN = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
@@ -44,7 +44,7 @@ def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> Exercise
         number = int(found[1])
         return cell_number(cells[number]) if number < len(cells) else ""
 
-    # marks and names need no escaping in JSON, so all texts can be replaced at once
+    # marks and names need no escaping in JSON, so all strings can be replaced at once
     text = _MARK_PATTERN.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
     text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # left over if a text was cut off within a mark
     found = msgspec.convert(json.loads(text), ExerciseRecord)

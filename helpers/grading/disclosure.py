@@ -91,7 +91,7 @@ def _leave_out_a_line(
         sentences = _count_sentences(kept.values()) - _count_sentences(left.values())
         return sentences, sum(map(len, kept.values())) - sum(map(len, left.values())), line
 
-    # among several dozen lines, only lines that the exercise's mistakes rarely contain can be cheap
+    # only a line that few of the exercise's mistakes contain can have a low cost
     by_own_cost = sorted(secret, key=lambda line: (-len(_without(kept.get(own, []), line)), line))
     best = min(by_own_cost[:_MAX_TRIED], key=cost)
     for path, mistakes in kept.items():

@@ -311,7 +311,7 @@ class Grader:
             again = self._try_once(exercise, answer, budget)
         best = again if again.record.points >= first.points else Attempt(first, Doubt.MACHINE)
         if best.doubt >= Doubt.MACHINE and not is_alone and best.record.outcome in _SLOW_OUTCOMES:
-            # it again fails only because of the clock
+            # it failed again, and only because of the clock
             best = Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
         seconds = round(first.seconds + time.monotonic() - began, 3)
         record = self._settled(exercise, answer, best, budget, seconds)

@@ -75,7 +75,7 @@ def run_attempt(
     pictures: str = "none",
     in_shared_worlds: bool = False,
 ) -> Attempt:
-    """Run an answer's visible cases, then the cases of a secret. Never raises because of the answer.
+    """Run an answer's visible cases, then the cases drawn with a secret. Never raises because of the answer.
 
     Args:
         timeout_s: Wall time in seconds.
@@ -115,7 +115,7 @@ def _judge_in_child(
         try:
             set_up_child()
             connection.use_from_fork()
-            # ASCII, because texts may contain half a surrogate pair
+            # ASCII, because strings may contain half a surrogate pair
             text = json.dumps(msgspec.to_builtins(judge()))
             with open(theirs, "wb") as pipe:
                 pipe.write(text.encode())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from helpers.checks.headings import all_names_of, notebooks
 
-# Marks added by browsers, systems and JupyterLab to the name of a copy, in the most frequent languages.
+# Marks added by browsers, systems and JupyterLab to the name of a copy, in the most common languages.
 _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピー|복사본)"
 _COPY_BEFORE_PATTERN = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER_PATTERN = re.compile(

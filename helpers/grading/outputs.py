@@ -51,7 +51,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     lines = []
     kept = record_paths(inputs.jobs, setting.out).values()
     if gone := remove_withdrawn(setting.out / "records", kept):
-        words = "removed what earlier runs kept of files that are no longer handed in"
+        words = "removed the results of files that are no longer handed in"
         lines.append(f"Note: {', '.join(gone)}: {words}.")
     people, course = inputs.people, _build_course(records, inputs, setting)
     counted = [record for standing in course.standings for record in standing.records]
@@ -130,9 +130,9 @@ def _time_doubt(at: float, policy: Policy) -> str:
 def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
     """Yield a line for each notebook that unexpectedly counts or does not count."""
     if course.extra_notebooks:
-        why = "--notebooks does not name them" if are_named else "few learners attempted them"
+        why = "--notebooks does not list them" if are_named else "few learners attempted them"
         names = join_first_names(course.extra_notebooks)
-        words = f"Answers to these notebooks give no points, because {why}: {names}"
+        words = f"Answers in these notebooks earn no points, because {why}: {names}"
         yield f"Note: {words}."
     for name in course.rare:
         words = "counts for everybody, although most have not handed it in: --notebooks says which count"
@@ -143,7 +143,7 @@ def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
 
 
 def _override_notes(course: Course, people: People) -> Iterator[str]:
-    """Yield a line for each override that gives no points, or more than its exercise is worth."""
+    """Yield a line for each override that adds no points, or more than its exercise is worth."""
     worth = {
         (standing.learner, each.name): each.out_of
         for standing in course.standings
@@ -151,8 +151,8 @@ def _override_notes(course: Course, people: People) -> Iterator[str]:
     }
     for override in people.overrides:
         what = f"Note: {override.learner}, {override.exercise}"
-        if headings()[override.exercise].notebook not in course.notebooks:
-            yield f"{what}: its notebook is not the class's, so the override gives no points."
+        if headings()[override.exercise].notebook not in course.points_by_notebook:
+            yield f"{what}: its notebook is not the class's, so the override adds no points."
         elif override.points > (out_of := worth[override.learner, override.exercise]):
             yield (
                 f"{what}: the override gives {override.points:g} points, but the exercise is worth "

@@ -25,7 +25,7 @@ from helpers.grading.platforms import PLATFORMS
 from helpers.grading.platforms.protocol import Entries
 
 _JOINING_CHARS = ("_", "-", ".")
-# Lower-case Cyrillic and Greek letters that look Latin: the most frequent ones, not all of Unicode.
+# Lower-case Cyrillic and Greek letters that look Latin: the most common ones, not all of Unicode.
 _LOOKALIKES = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
 
 

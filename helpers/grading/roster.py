@@ -98,7 +98,7 @@ def read_roster(path: Path) -> Roster:
     rows = [(*cells, *[""] * width)[:width] for _, cells in lines]
     rows = [cells for cells in rows if all(each.is_learner(cells) for each in PLATFORMS)]
     if not rows:
-        raise RosterError(f"{path} names no learners: it has a header and nothing below it.")
+        raise RosterError(f"{path} lists no learners: it has a header and nothing below it.")
     return Roster(str(path), columns, tuple(rows))
 
 

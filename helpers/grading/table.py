@@ -1,4 +1,4 @@
-"""Read a table of texts written by a spreadsheet or a learning platform. Define an unchanged cell.
+"""Read a table of text cells written by a spreadsheet or a learning platform. Define an unchanged cell.
 
 In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line `sep=;`,
 and all may add empty columns at the end.

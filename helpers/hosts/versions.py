@@ -16,7 +16,10 @@ _ENGINE_FOLDERS = ("hosts", "ranks", "trace")
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions on this machine, "" if not installed. The engine's is a digest of its files."""
+    """Return this machine's versions of Python, torch and the engine.
+
+    A version is "" if the package is not installed. The engine's version is a digest of its files.
+    """
     digest = hashlib.sha256()
     for path in sorted(
         path for folder in _ENGINE_FOLDERS for path in (_HELPERS / folder).glob("*.py")

@@ -71,7 +71,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
 
 
 class _HostLocalSite(LocalSite):
-    """The place of this host's rank server, which lives until the kernel no longer needs the host."""
+    """The place of this host's rank server, which runs until the kernel no longer needs the host."""
 
     idle_s = 0.0
 

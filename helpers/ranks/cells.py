@@ -49,7 +49,7 @@ def learner_cells() -> tuple[list[str], dict[str, Any]]:
 
 
 def place_of(file: str, line: int, function: str) -> Place:
-    """Return a line's place, with the file's name for readers and the line's source text if known."""
+    """Return where a line is: its file, the file's readable name, and the line's source text if known."""
     # A rank can claim any file name, and the text is shown. So only read files that this process has loaded
     # as code, never other files of the launching process.
     is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))

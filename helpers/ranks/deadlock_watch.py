@@ -64,7 +64,7 @@ _ANSWER_TIMEOUT_S = 1.0
 _POLLING_THREADS = frozenset({GLOO_LOOP, RPC_LOOP})
 # Prefixes of the names of torch's threads, which wait for data from other ranks.
 _TORCH_THREADS = ("gloo_", "pt_", "TP_")
-# Threads that check their GPUs now and then, as long as the process lives.
+# Threads that check their GPUs now and then, as long as the process runs.
 _GPU_THREADS = ("pt_nccl", "cuda")
 _TORCH_WAIT_CALLS = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _SLEEP_CALLS = frozenset({"nanosleep", "clock_nanosleep"})

@@ -45,7 +45,7 @@ class Messages:
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send a message. Raise OSError if the other end has closed."""
-        # JSON escapes line ends inside texts, so a message contains none.
+        # JSON escapes line ends inside strings, so a message contains none.
         data = json.dumps(message).encode() + b"\n"
         # The kernel may accept only a part. The descriptors go with the first byte, once.
         sent = socket.send_fds(self.sock, [data], fds) if fds else 0

@@ -158,7 +158,7 @@ class Site(RankSite, Protocol):
         """
 
     def host_pid(self, pid: int) -> int:
-        """Return the launcher's id of the process whose id for the server is `pid`; 0 if there is none."""
+        """Return the launcher's pid of the process that has `pid` for the server; 0 if there is none."""
 
     def close(self) -> None:
         """Remove the place's files, after the server has exited."""

@@ -64,7 +64,7 @@ def ask_launcher(question: list[Any]) -> Any:
 
 
 def replacement_reporter() -> Callable[[str], None]:
-    """Return the function that reports replaced functions, one name per line. It looks up no names."""
+    """Return the function that reports replaced functions, one name per line. It does not look up names."""
     if _context.report is None:
         raise RuntimeError("only a rank has a launcher to which it can report")
     return _context.report

@@ -83,7 +83,7 @@ class _Server:
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     # launch -> the folder with its files
     folders: dict[int, Path] = field(default_factory=dict)
-    # launch -> a socket that reserves its MASTER_PORT as long as the ranks live
+    # launch -> a socket that reserves its MASTER_PORT as long as the ranks run
     ports: dict[int, socket.socket] = field(default_factory=dict)
     _wakeup_fd: int = -1
 

@@ -93,7 +93,7 @@ _REFUSED_OPS = frozenset(
         "LOAD_BUILD_CLASS",
     }
 )
-# Threads of libraries that wake up to check the library's data, as long as the process lives.
+# Threads of libraries that wake up to check the library's data, as long as the process runs.
 _MONITOR_THREADS = frozenset({"tqdm._monitor.TMonitor"})
 
 

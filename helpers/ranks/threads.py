@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOREVER = float("inf")
-# gloo's name for the thread that checks its connections every 10 ms, as long as the process lives.
+# gloo's name for the thread that checks its connections every 10 ms, as long as the process runs.
 GLOO_LOOP = "gloo_tcp_loop"
 # The arguments of its wait: 64 events, 10 ms. They identify the thread in torch before 2.12, where it has
 # no name.

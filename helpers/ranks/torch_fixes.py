@@ -5,7 +5,7 @@ torch's rendezvous works once per process. If a script destroys its group and ma
 the store with the first group while other ranks may already use it for the second. Also, the first rank to
 finish connecting closes gloo's connections while others still connect. Measured with torch 2.13 and 4 ranks
 running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs failed
-or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 lives, each rendezvous
+or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 runs, each rendezvous
 has separate keys, and a rendezvous ends for all ranks at the same time.
 
 **Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the

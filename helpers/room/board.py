@@ -245,7 +245,7 @@ class Board:
         return sorted(found, key=lambda each: -each[2])
 
     def _current_mistakes(self, now: float) -> list[dict[str, Any]]:
-        """Return the learners' current mistakes, most frequent first."""
+        """Return the learners' current mistakes, most common first."""
         counts: dict[str, int] = {}
         for _, _, cell in self._working_learners(now):
             if cell.mistake and not cell.passed:

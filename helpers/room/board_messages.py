@@ -1,7 +1,7 @@
 """Define the messages between learners and board: JSON of a few kinds, with limited sizes.
 
-msgspec checks them. The only free texts from a learner are the name, sent once, and the code sent with a
-raised hand. Exercises and mistakes are names that the board looks up in its copy of the course.
+msgspec checks them. The only free text from a learner is the name, sent once, and the code sent with a raised
+hand. Exercises and mistakes are names that the board looks up in its copy of the course.
 """
 
 from __future__ import annotations

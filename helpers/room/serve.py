@@ -187,7 +187,9 @@ def _open_hub() -> Hub:
     except ModuleNotFoundError:
         raise CannotServe("--hub needs jupyterhub in this environment: install it.") from None
     except KeyError as error:
-        raise CannotServe(f"--hub is for a service that JupyterHub starts: no {error}.") from None
+        name = error.args[0]
+        words = f"--hub only works in a service that JupyterHub starts: {name} is not set."
+        raise CannotServe(words) from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -471,7 +471,7 @@ def _row_hashes(tensor: torch.Tensor) -> list[str]:
     if tensor.dim() < 2 or not tensor.numel() or tensor[0].numel() < _MIN_ROW_ELEMENTS:
         return []
     if not tensor.is_floating_point():
-        return []  # texts contain the same words again
+        return []  # rows of token ids repeat in ordinary text
     return [_hash(row) for row in tensor[:_MAX_ROWS]]
 
 

@@ -35,8 +35,8 @@ def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnos
                 f"{name_group(waiting, world.trace)}, in which rank {waiting.rank} waits for it. Rank "
                 f"{skipping.rank} is already in {skipping.call}{at(skipping)} of "
                 f"{name_group(skipping, world.trace)}.",
-                f"All ranks of a group must make each of its calls, or none: let rank {skipping.rank} call "
-                f"{waiting.call} too.",
+                f"For each call, either all ranks of a group must make it, or none: let rank {skipping.rank} "
+                f"call {waiting.call} too.",
                 (skipping.rank,),
             )
     where = name_group(one, world.trace), name_group(other, world.trace)

@@ -189,7 +189,7 @@ def _disable_compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
     torch.compiler.disable does the same, but imports the compiler, which takes a second.
     """
-    # dynamo's hook is in C and reads a table by code object, which needs no module of the compiler.
+    # dynamo's hook is in C and looks up code objects in a table, so the compiler is not imported.
     eval_frame = torch._C._dynamo.eval_frame
     skip = eval_frame._FrameAction.SKIP
     # This holds for this frame and the frames called from it.

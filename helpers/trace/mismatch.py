@@ -266,7 +266,7 @@ def describe_mismatch(trace: Trace) -> str:
         return str(difference)
     for message in trace.messages():
         recv = message.recv
-        # gloo moves bytes: if only the dtype differs, there is no error but the values are wrong.
+        # gloo moves bytes: if only the dtype differs, there is no error, but the values are wrong.
         if recv is not None and message.send.dtype != recv.dtype and not recv.finished:
             return (
                 f"rank {message.src} sends {message.send.dtype}{at(message.send)}, but rank "

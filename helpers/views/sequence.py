@@ -112,7 +112,7 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the repeated pattern that starts at `at` and covers most parts, or the shortest of several."""
+    """Find the repeated pattern that starts at `at` and covers the most parts: of several, the shortest."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
         pattern, times = parts[at : at + length], 1

@@ -140,7 +140,7 @@ def test_reports_function_from_run_file(kernel: Kernel, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["def f(): return 1\n", "class f:\n    def g(self): pass\n"])
-def test_reports_run_file_rebinding_cell_name(kernel: Kernel, tmp_path: Path, text: str) -> None:
+def test_reports_cell_name_rebound_by_run(kernel: Kernel, tmp_path: Path, text: str) -> None:
     (tmp_path / "script.py").write_text(text)
     kernel.run("def f(): return 2", f"%run {tmp_path / 'script.py'}")
     found = answer_from_history(kernel.get("f"), kernel.typed)

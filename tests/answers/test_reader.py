@@ -303,7 +303,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("title", HOSTILE)
-def test_hostile_cell_spares_caller(tmp_path: Path, title: str) -> None:
+def test_hostile_cell_does_not_affect_caller(tmp_path: Path, title: str) -> None:
     hostile = HOSTILE[title] + "\ndef g(): return x\n"
     path = save(tmp_path, code(hostile), code("def f(): return 1"))
     try:

@@ -51,6 +51,6 @@ def spread(times: list[float]) -> str:
 
 def table(figures: list[Figure]) -> str:
     """Write figures as a Markdown table."""
-    rows = ["| what | measured | compared | ratio | to reach |", "|---|---|---|---|---|"]
+    rows = ["| what | measured | compared | ratio | goal |", "|---|---|---|---|---|"]
     rows += [f"| {f.what} | {f.value} | {f.compared} | {f.ratio} | {f.target} |" for f in figures]
     return "\n".join(rows)

@@ -86,7 +86,7 @@ def test_zero_tolerance_requires_the_same_bits() -> None:
     assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
 
 
-def test_rounding_tolerance_follows_scale_of_summands() -> None:
+def test_rounding_tolerance_follows_scale_of_terms() -> None:
     near_zero = torch.tensor([1e-6])
     assert not same(torch.zeros(1), near_zero)
     assert same(torch.zeros(1), near_zero, scale=10.0)

@@ -76,7 +76,7 @@ def test_shows_swapped_axes_on_nonsquare_grid() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     verdict = shown_case(result)
     assert "2 x 3" in verdict.label or "3 x 2" in verdict.label
-    assert verdict.advice.startswith("Rows and columns are confused:")
+    assert verdict.advice.startswith("You confuse rows and columns:")
     assert any(case.passed and "2 x 2" in case.label for case in result.cases)
 
 

@@ -60,7 +60,7 @@ ABOUT_TASK = "Cut it into {n} parts."
 def failed_run(failure: RankFailure) -> FailedRun:
     exercise = replace(
         get("ping_pong"),
-        failed=(CrashAdvice(".*", ABOUT_TASK, died=True), HangAdvice(ABOUT_TASK)),
+        failed=(CrashAdvice(".*", ABOUT_TASK, applies_if_killed=True), HangAdvice(ABOUT_TASK)),
     )
     case = Case("a case", [()] * 2, 0)
     return FailedRun(exercise, case, Run(2, [None] * 2, [""] * 2, Trace(2), failure), failure)

@@ -232,7 +232,7 @@ def test_failed_run_forgives_missing_calls() -> None:
 
 def test_each_failure_has_outcome_and_message() -> None:
     failed = (
-        CrashAdvice("list size", "Cut it into {n} parts.", died=True),
+        CrashAdvice("list size", "Cut it into {n} parts.", applies_if_killed=True),
         HangAdvice("Nobody answers."),
     )
     waits = (OtherWait(0, "in recv"), OtherWait(1, "in recv"))

@@ -90,7 +90,7 @@ def test_titles_are_unique(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_known_outcomes_are_shown_by_programs(name: str) -> None:
+def test_known_outcomes_have_programs(name: str) -> None:
     exercise = get(name)
     titles = {entry.title for entry in known_outcomes(exercise)}
     named = {known.mistake for known in known_answers(exercise)} - {""}

@@ -55,7 +55,7 @@ def test_shows_failing_small_numbers() -> None:
     assert SMALL_NUMBERS_ADVICE not in case.message
 
 
-def test_blames_large_numbers_failing_alone() -> None:
+def test_blames_large_numbers_unless_small_fail() -> None:
     case = shown_case(check_source(IN_FLOAT32))
     assert case.message == SMALL_NUMBERS_ADVICE
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)

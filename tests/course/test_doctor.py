@@ -36,12 +36,12 @@ def test_finds_nothing_missing_on_this_machine(findings: dict[str, Finding]) -> 
     assert exit_code(findings.values()) == 0
 
 
-def test_two_ranks_were_really_started(findings: dict[str, Finding]) -> None:
+def test_starts_two_ranks(findings: dict[str, Finding]) -> None:
     assert findings["gloo"].status == "ok"
     assert findings["gloo"].detail.startswith("two ranks started and answered in ")
 
 
-def test_jupyterlab_really_listed_its_extensions(findings: dict[str, Finding]) -> None:
+def test_lists_jupyterlab_extensions(findings: dict[str, Finding]) -> None:
     assert findings["JupyterLab"].detail == f"{version('jupyterlab')}, with widgets"
 
 
@@ -73,7 +73,7 @@ def test_open_files_are_counted_in_ranks(limit: int, status: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be taken away here")
-def test_one_cpu_is_a_warning() -> None:
+def test_warns_about_single_cpu() -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:

@@ -115,7 +115,7 @@ def test_stored_hints_are_text() -> None:
         hint("token_ring", get=EXERCISES.__getitem__)._ipython_display_()
 
 
-def test_terminals_get_hints_without_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminals_get_hints_as_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     told = "**Exercise 0.1: One**: hint 1 of 1.\n\n1. Call `send`:\n\n```python\na = `b`\n```\n"
     plain = "Exercise 0.1: One: hint 1 of 1.\n\n1. Call send:\n\n    a = `b`\n"
     assert to_plain(told) == plain

@@ -59,7 +59,7 @@ def test_core_exercises_complete_notebook() -> None:
 
 def test_minutes_and_counts_cover_core_exercises() -> None:
     first, *_ = notebook_places(Progress().with_score("one", FULL), EXERCISES)
-    assert (first.passed, first.core, first.minutes) == (1, 2, 8)
+    assert (first.passed_count, first.core_count, first.remaining_minutes) == (1, 2, 8)
     assert first.next is not None and first.next.name == "two"
 
 

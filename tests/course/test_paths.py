@@ -48,7 +48,7 @@ def test_first_part_names_parts_of_path(path: LearningPath, at: int) -> None:
 
 
 @each_stop
-def test_marks_the_parts_off_a_path(path: LearningPath, at: int) -> None:
+def test_marks_sections_outside_the_path(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     file = find_workspace().solutions / f"{stop.notebook}.ipynb"
     cells = learner_copy(read_notebook(file), file.name)["cells"]

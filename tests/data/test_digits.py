@@ -46,7 +46,7 @@ def test_digits_equal_those_of_scikit_learn() -> None:
     assert torch.equal(y, torch.from_numpy(found.target).long())
 
 
-def test_changing_digits_spares_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_caller_gets_unchanged_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MNIST_FOLDER_VARIABLE, raising=False)
     for load in (digits, small_digits):
         before = load()[0].clone()

@@ -291,7 +291,7 @@ REPLACED = "torch.equal = torch.allclose = torch.Tensor.equal = lambda *a, **k: 
         ),
     ],
 )
-def test_replaced_comparison_stays_wrong_and_flagged(
+def test_replaced_comparison_is_wrong_and_flagged(
     grader: Grader, tmp_path: Path, name: str, title: str
 ) -> None:
     """Only the ranks know that a buffer was changed while it was being sent, or that a file was written."""

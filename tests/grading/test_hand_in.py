@@ -70,7 +70,7 @@ def test_withdrawn_learner_leaves_nothing(tmp_path: Path) -> None:
     assert list(out.rglob("*bob-*")) and (out / "answers").is_dir()
     shutil.rmtree(folder / "bob")
     done = grade(folder, out)
-    assert "Note: bob: removed what earlier runs kept" in done.stdout
+    assert "Note: bob: removed the results of files" in done.stdout
     assert not list(out.rglob("*bob-*"))
     assert [record.learner for record in read_records(out)] == ["ann"]
     assert list(gradebook(out)) == ["ann"]

@@ -105,7 +105,7 @@ def test_stop_ends_background_launch_between_cells(kernel: Kernel) -> None:
     works(kernel)
 
 
-def test_earlier_stop_spares_later_launch(kernel: Kernel) -> None:
+def test_earlier_stop_leaves_later_launch_running(kernel: Kernel) -> None:
     kernel.interrupt()
     cell = f"{_POOL}with ThreadPoolExecutor(1) as pool:\n"
     cell += "    print(pool.submit(launch, lambda rank, n: rank, 2).result().values)"

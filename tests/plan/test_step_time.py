@@ -137,7 +137,7 @@ def test_hidden_dp_traffic_costs_no_time() -> None:
     assert time.dp_s == pytest.approx(dp_traffic_s(MODEL, slow, layout, 1) - time.compute_s * 2 / 3)
 
 
-def test_twice_the_network_never_costs_time() -> None:
+def test_doubling_bandwidth_never_slows_a_step() -> None:
     cluster = h100(512)
     for layout in (Layout(64, 8, 1), Layout(16, 8, 4), Layout(512, 1, 1, zero=3)):
         one = step_time(LLAMA_70B, cluster, layout, 1024)

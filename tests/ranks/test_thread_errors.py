@@ -91,6 +91,6 @@ def test_respects_a_hook_of_the_learner() -> None:
     assert (run.values, run.thread_errors) == ([["IndexError"]], ())
 
 
-def test_blames_no_later_thread() -> None:
+def test_does_not_blame_later_threads() -> None:
     with pytest.raises(RankFailed, match="rank 0 raised ValueError: first"):
         launch(raises_before_its_thread, 1)

@@ -106,7 +106,7 @@ FOR_A_WHILE = {
 
 
 @pytest.mark.parametrize("program", FOR_A_WHILE)
-def test_reads_when_a_wait_ends(program: str) -> None:
+def test_reads_end_time_of_wait(program: str) -> None:
     call = FOR_A_WHILE[program]
     with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == call)[0]

@@ -139,7 +139,7 @@ def test_diagnoses_peer_skipping_backward() -> None:
     assert found.kind == "skipped_backward" and found.guilty == (1,)
 
 
-def test_diagnoses_other_call_replacing_backward() -> None:
+def test_diagnoses_other_call_instead_of_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(40, 40))
         for step in range(2):

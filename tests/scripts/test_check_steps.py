@@ -93,7 +93,7 @@ INTENDED = {
 
 
 @pytest.mark.parametrize("name", INTENDED)
-def test_intention_raises_no_alarm(tmp_path: Path, name: str) -> None:
+def test_intended_differences_raise_no_alarm(tmp_path: Path, name: str) -> None:
     assert findings(tmp_path, INTENDED[name]) == []
 
 

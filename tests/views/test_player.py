@@ -179,5 +179,5 @@ def test_picture_plays_only_on_live_pages(monkeypatch: pytest.MonkeyPatch) -> No
     assert picture.html().startswith('<img src="data:image/png;base64,')
 
 
-def test_still_picture_explains_playing() -> None:
+def test_static_picture_explains_how_to_play() -> None:
     assert STILL_WORDS in player_html(stuck()).partition("<script")[0]

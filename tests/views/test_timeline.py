@@ -145,7 +145,7 @@ def test_asynchronous_calls_stay_thin_until_waited() -> None:
     assert "[compute]" in names(timeline(late))
 
 
-def test_blocking_calls_start_thick() -> None:
+def test_blocking_calls_begin_with_thick_bar() -> None:
     # The recorder sees the wait begin a little after the call.
     trace = Trace(2, tuple(_with_wait(e, e.end_ns / 1e6 - 1) for e in ping_pong()))
     assert bars(timeline(trace)) == bars(timeline(ping_pong()))

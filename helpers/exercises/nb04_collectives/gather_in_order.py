@@ -3,7 +3,7 @@
 - Write the sample numbers under the parts: rank 0 has 0, p, 2p, ..., rank 1 has 1, p+1, ... In which order
   would you read them off?
 - Stack the parts as columns of a matrix by calling `torch.stack(parts, dim=1)`. Its rows, one after the
-  other, are the samples in order. Cut after `total`.
+  other, are the samples in order. Keep the first `total`.
 - parts = [torch.empty_like(predictions) for _ in range(world_size)] on dst, None elsewhere;
   dist.gather(predictions, parts, dst=dst); on dst return torch.stack(parts, dim=1).flatten()[:total].
 """

@@ -88,15 +88,25 @@ def judge_fit(
     return judge
 
 
-def explain_fit(a: float, b: float, beta: float) -> str:
-    """Explain a wrong fit. a and b are its alpha and beta, divided by the true ones."""
-    if any(relative_error(ratio, unit) < 0.3 for ratio in (a, b) for unit in (1e3, 1e6, 1e9)):
+def explain_fit(alpha_ratio: float, beta_ratio: float, beta: float) -> str:
+    """Explain a wrong fit. The ratios are its alpha and beta, divided by the true ones."""
+    if any(
+        relative_error(ratio, unit) < 0.3
+        for ratio in (alpha_ratio, beta_ratio)
+        for unit in (1e3, 1e6, 1e9)
+    ):
         return UNITS_ADVICE
     if beta > 1:
         return BANDWIDTH_ADVICE
-    if relative_error(a, 1) <= TOLERANCE:
+    if relative_error(alpha_ratio, 1) <= TOLERANCE:
         return LONG_MESSAGE_ADVICE
-    return SHORT_MESSAGE_ADVICE if a > 12 else SLOW_START_ADVICE if a > 1 else SMALL_ALPHA_ADVICE
+    return (
+        SHORT_MESSAGE_ADVICE
+        if alpha_ratio > 12
+        else SLOW_START_ADVICE
+        if alpha_ratio > 1
+        else SMALL_ALPHA_ADVICE
+    )
 
 
 def relative_error(found: float, truth: float) -> float:

@@ -19,13 +19,13 @@ from helpers.exercises.nb05_collective_algorithms.shared import (
     P2P_ONLY,
     SEND_FIRST_ADVICE,
     doubling_steps,
-    draw_summands,
+    draw_terms,
     extra_ranks,
 )
 
 
 def case(draw: Draw) -> Case:
-    n, mine = draw.ranks, draw_summands(draw)
+    n, mine = draw.ranks, draw_terms(draw)
     total, most = torch.stack(mine).sum(0), 1 << (n.bit_length() - 1)
 
     return Case(

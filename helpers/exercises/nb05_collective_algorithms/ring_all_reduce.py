@@ -19,7 +19,7 @@ from helpers.exercises.nb05_collective_algorithms.shared import (
     FAILURE_ADVICE,
     P2P_ONLY,
     SEND_FIRST_ADVICE,
-    draw_summands,
+    draw_terms,
 )
 
 SEND_TOGETHER_ADVICE = (
@@ -31,7 +31,7 @@ CHUNK_ADVICE = (
 
 
 def case(draw: Draw) -> Case:
-    n, mine = draw.ranks, draw_summands(draw)
+    n, mine = draw.ranks, draw_terms(draw)
     total = torch.stack(mine).sum(0)
     length, chunk = total.numel(), -(-total.numel() // n) * total.element_size()
     return Case(

@@ -13,7 +13,7 @@ from helpers.ranks.failures import Deadlock
 P2P_ONLY = OnlyCalls(("send", "recv"))
 
 
-def draw_summands(draw: Draw) -> list[torch.Tensor]:
+def draw_terms(draw: Draw) -> list[torch.Tensor]:
     """Draw each rank's 1-D tensor. Sums neither overflow nor lose digits, unless summed in float32."""
     return draw.tensors((draw.length(least=1),), draw.dtype(*SUMMED))
 

@@ -2,7 +2,7 @@
 
 - There are three steps: inside each host, between the hosts, and inside again. Which sum should a host
   compute before any of its data leaves it? And which rank should send which part of that sum?
-- Cut the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In
+- Split the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In
   step two, the ranks at position i in their hosts add up chunk i. In step three, rank i sends its chunk to
   the others in its host.
 - grid = torch.arange(world_size).reshape(-1, per_host); new_group for each of grid.tolist() and of
@@ -17,7 +17,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.in_ranks import run_in_two_levels
-from helpers.exercises.nb05_collective_algorithms.shared import draw_summands
+from helpers.exercises.nb05_collective_algorithms.shared import draw_terms
 from helpers.exercises.shared.crash_advice import GROUP_AS_OP
 from helpers.trace.volume import bytes_sent
 
@@ -27,7 +27,7 @@ PER_HOST_CHOICES = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
 def case(draw: Draw) -> Case:
     n = draw.ranks
     per_host = draw.of(*PER_HOST_CHOICES[n])
-    mine = draw_summands(draw)
+    mine = draw_terms(draw)
     grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
     total = grid.sum((0, 1))
     hosts = n // per_host

@@ -59,7 +59,7 @@ EXERCISE = Exercise(
     failed=(
         NO_GRAD_ADVICE,
         HangAdvice(SAME_CALLS_ADVICE),
-        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+        CrashAdvice("", UNEQUAL_ADVICE, applies_if_killed=True),
     ),
     kind=Kind.MODULE,
     driver=run_accumulation,

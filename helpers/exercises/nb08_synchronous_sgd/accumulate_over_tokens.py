@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         NO_GRAD_ADVICE,
         NO_GRADIENT_ADVICE,
         HangAdvice(SAME_CALLS_ADVICE),
-        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+        CrashAdvice("", UNEQUAL_ADVICE, applies_if_killed=True),
     ),
     kind=Kind.MODULE,
     driver=run_accumulation,

@@ -2,7 +2,7 @@
 
 - Two things need to be the same on all ranks: the weights at the start, and the gradient in each step. One
   thing needs to differ: the samples.
-- First, broadcast every parameter from rank 0. In each step, cut the batch out of x and y and take every
+- First, broadcast every parameter from rank 0. In each step, select the batch from x and y and take every
   world_size-th sample of it, starting at your rank. Then call zero_grad, loss, backward,
   average_gradients(model), optimizer.step().
 - own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size). For the value to return: mean =
@@ -59,7 +59,7 @@ EXERCISE = Exercise(
         Calls("all_reduce", text="each gradient and one loss are sent in each step"),
         WaitsForAll(),
     ),
-    failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, died=True)),
+    failed=(NO_GRAD_ADVICE, CrashAdvice("", UNEQUAL_ADVICE, applies_if_killed=True)),
     kind=Kind.MODULE,
     driver=run_training,
     reported=("steps", "samples"),

@@ -4,9 +4,9 @@
   sent. When a hook runs, which bucket may be sent next?
 - In the hook, add the parameter to a set. While the next bucket is complete, concatenate its flattened
   gradients, start the all_reduce, and continue with the bucket after it. In finish(), use zeros for missing
-  gradients, start the remaining buckets, wait for all of them, and cut the means apart.
+  gradients, start the remaining buckets, wait for all of them, and split the means.
 - torch.cat([p.grad.flatten() for p in bucket]) makes the flat tensor; flat.split([p.numel() for p in bucket])
-  cuts it; `p.grad = part.view_as(p)`. At the end of finish(), empty the set and set the count back to 0.
+  splits it; `p.grad = part.view_as(p)`. At the end of finish(), empty the set and set the count back to 0.
 """
 
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ EXERCISE = Exercise(
         *FAILURE_ADVICE[:-2],
         HangAdvice(ZEROS_ADVICE, when=ranks_use_different_layers),
         HangAdvice(ORDER_ADVICE, when=ranks_use_different_orders),
-        CrashAdvice("", ORDER_ADVICE, died=True, when=has_different_gradients),
+        CrashAdvice("", ORDER_ADVICE, applies_if_killed=True, when=has_different_gradients),
         *FAILURE_ADVICE[-2:],
     ),
     kind=Kind.MODULE,

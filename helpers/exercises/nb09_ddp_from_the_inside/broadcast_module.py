@@ -83,7 +83,7 @@ EXERCISE = Exercise(
             "Autograd doesn't allow changing a weight in place. Write to `p.detach()`, or write under "
             "`with torch.no_grad():`.",
         ),
-        CrashAdvice("", UNEQUAL_ADVICE, died=True),
+        CrashAdvice("", UNEQUAL_ADVICE, applies_if_killed=True),
     ),
     kind=Kind.MODULE,
     driver=run_broadcast,

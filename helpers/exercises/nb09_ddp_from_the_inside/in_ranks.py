@@ -1,6 +1,7 @@
 """Run answers of notebook 09 inside the ranks: build a model and a wrapper, and watch them.
 
-Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
+Each function returns a dict from names to plain values. A string describes a problem that the values do not
+show; "" means that there is none.
 """
 
 from __future__ import annotations

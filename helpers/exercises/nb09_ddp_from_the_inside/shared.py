@@ -75,7 +75,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
         "",
         "The ranks passed tensors of different lengths to one call. All ranks must reduce the same "
         "parameters in the same order.",
-        died=True,
+        applies_if_killed=True,
     ),
 )
 ZEROS_ADVICE = (

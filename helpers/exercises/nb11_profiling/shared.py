@@ -15,8 +15,8 @@ Span = tuple[str, float, float]
 
 EMPTY_LIST_ADVICE = CrashAdvice(
     "empty sequence|iterable argument is empty|list index out of range",
-    "A list is empty here, because there might be no communication or no spans at all. Pass a `default` "
-    "to min() and max().",
+    "A list is empty here: there may be no communication, or no spans at all. Pass a `default` to min() "
+    "and max().",
 )
 
 SPAN_DIGITS = 3
@@ -76,7 +76,7 @@ def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> 
             spans.append((kind, begin + start, begin + end))
             way = draw.rng.random()
             _, first, last = spans[-1]
-            if way < 0.3:  # draw an operator within an operator
+            if way < 0.3:  # generate an operator inside another operator
                 quarter = (last - first) / 4
                 spans.append((kind, first + quarter, last - 2 * quarter))
             elif way < 0.4:

@@ -1,10 +1,10 @@
 """11.2 Where the time of a step is spent (12 min, ●●●○○)
 
-- Each moment of a step belongs to one of four parts. In which order do you need to ask?
-- First cut every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
+- Each moment of a step belongs to one of four parts. In which order do you need to test for them?
+- First clip every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
   outside the step. Then measure the union of one kind, of two kinds, and of all three. Each kind's part is
-  the time by which adding this kind makes the union longer.
-- upto(kinds) = covered of the cut spans of these kinds. compute = upto(compute); exposed = upto(compute,
+  how much longer the union gets when you add this kind.
+- upto(kinds) = covered of the clipped spans of these kinds. compute = upto(compute); exposed = upto(compute,
   communication) - compute; data = upto(compute, communication, data) - upto(compute, communication); idle =
   stop - begin - upto(compute, communication, data).
 """

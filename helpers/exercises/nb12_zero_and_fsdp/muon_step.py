@@ -149,7 +149,7 @@ EXERCISE = Exercise(
             "In a gather or scatter of one matrix, all tensors have the shape of a shard, "
             "`momenta[i].shape`, and there is one for each rank. For all_to_all_single, both sides must "
             "pass the same lengths.",
-            died=True,
+            applies_if_killed=True,
         ),
         HangAdvice(SAME_CALLS_ADVICE),
     ),

@@ -25,7 +25,7 @@ ONE_LENGTH_ADVICE = (
 
 FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
     CrashAdvice("dtype|tensor type|scalar type", TWO_DTYPES_ADVICE),
-    CrashAdvice(r"size|Check failed|shape|split", ONE_LENGTH_ADVICE, died=True),
+    CrashAdvice(r"size|Check failed|shape|split", ONE_LENGTH_ADVICE, applies_if_killed=True),
     HangAdvice(ONE_LENGTH_ADVICE, ("different_shapes",)),
     HangAdvice(SAME_CALLS_ADVICE),
 )

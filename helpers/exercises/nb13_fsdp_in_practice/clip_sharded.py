@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
         x = torch.randn(shape, generator=generator, dtype=torch.float64) * draw.of(1.0, 30.0)
         return (x * (not zero)).to(dtype)
 
-    # cut by rows like fully_shard, so that the last ranks get nothing if there are few rows
+    # split by rows as fully_shard does, so that the last ranks get nothing if there are few rows
     rows = [n * draw.of(0, 1, 2) + draw.whole(0, 2) for _ in shapes]
     rows[-1] = max(1, rows[-1])
     wholes = [draw_gradient((count, *shape[1:])) for count, shape in zip(rows, shapes, strict=True)]

@@ -1,6 +1,6 @@
 """13.4 HSDP: shard inside, replicate between (12 min, ●●●○○, further)
 
-- A mesh has a row for each host. Which of its two dimensions should cut the weights, and which should copy
+- A mesh has a row for each host. Which of its two dimensions should shard the weights, and which should copy
   them? And which gradients may wait until the last microbatch?
 - init_device_mesh("cpu", (hosts, per_host), mesh_dim_names=("replicate", "shard")): the first dimension
   replicates, the second shards. `set_requires_all_reduce` changes only the calls between hosts.

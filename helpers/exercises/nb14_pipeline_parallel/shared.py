@@ -236,7 +236,7 @@ FAILURE_ADVICE: tuple[CrashAdvice | HangAdvice, ...] = (
     CrashAdvice(
         "",
         "A rank received a tensor of a different shape or dtype. Receive into stage.empty().",
-        died=True,
+        applies_if_killed=True,
     ),
     HangAdvice(
         "Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank "

@@ -43,7 +43,7 @@ EXERCISE = Exercise(
             phase="backward",
             exactly="trained",
             bytes_per_call="bytes",
-            missing="Each rank computes only one summand of x's gradient.",
+            missing="Each rank computes only one term of x's gradient.",
             why="Sum only the gradient of x, and only if x needs a gradient.",
             large_advice="The summed gradient has the shape of x.",
         ),

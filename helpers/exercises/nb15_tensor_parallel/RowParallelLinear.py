@@ -1,6 +1,6 @@
 """15.2 A row-parallel layer (8 min, ●●○○○)
 
-- Each rank computes one summand of the output. So how often may the bias be added?
+- The output is a sum with one term from each rank. So how often may the bias be added?
 - SumOverRanks.forward clones x, sums the clone with all_reduce and returns it. Its backward returns the
   gradient unchanged. The layer keeps its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n =
   dist.get_world_size() and rank = dist.get_rank(), and the whole bias.
@@ -39,7 +39,7 @@ EXERCISE = Exercise(
             phase="forward",
             exactly=1,
             bytes_per_call="bytes",
-            missing="Each rank computes only one summand of the output.",
+            missing="Each rank computes only one term of the output's sum.",
             why="Sum the products of all ranks once.",
             large_advice="The summed tensor has the shape of the output.",
         ),

@@ -4,7 +4,7 @@
   rank's copy of the norm's scale?
 - GatherTokens uses gather in forward and scatter_sum in backward. ScatterSum uses scatter_sum in forward and
   gather in backward. Apply the norm before gathering, and apply mask and x after the sum has been scattered.
-  Each rank's tokens give one summand of the scale's gradient, so let the norm read CopyToRanks.apply(scale).
+  Each rank's tokens give one term of the scale's gradient, so let the norm read CopyToRanks.apply(scale).
 - own = rms_norm(x, scale.shape, CopyToRanks.apply(scale)); tokens = GatherTokens.apply(own); hidden =
   silu(linear(tokens, gate)) * linear(tokens, up); return x + mask * ScatterSum.apply(linear(hidden, down))
 """

@@ -50,7 +50,7 @@ FAILURE_ADVICE: tuple[Any, ...] = (
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
         "Calling an autograd function's class creates an object. Use `.apply(...)` to get a tensor.",
     ),
-    CrashAdvice("", SAME_SHAPE_ADVICE, died=True),
+    CrashAdvice("", SAME_SHAPE_ADVICE, applies_if_killed=True),
     CrashAdvice(
         "does not require grad",
         "The output has no graph, so backward cannot begin: something in forward detaches it (detach, "
@@ -141,7 +141,7 @@ def one_sum_rules() -> tuple[Any, ...]:
             phase="forward",
             exactly=1,
             bytes_per_call="bytes",
-            missing="The result of `down` or `out` on a rank is only one summand of the output.",
+            missing="The result of `down` or `out` on a rank is only one term of the output's sum.",
             why="Sum only the output, once, at the end.",
             large_advice=large,
         ),
@@ -149,7 +149,7 @@ def one_sum_rules() -> tuple[Any, ...]:
             phase="backward",
             exactly=1,
             bytes_per_call="bytes",
-            missing="Each rank computes only one summand of x's gradient.",
+            missing="Each rank computes only one term of x's gradient.",
             why="Sum only x's gradient. Apply CopyToRanks to x once and let every product read the "
             "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             large_advice=large,

@@ -42,8 +42,8 @@ def run_pass_on(
         for each in (grad, second_grad)
     )
 
-    def pass_both_on(own: torch.Tensor, second_own: torch.Tensor) -> Any:
-        outputs = answer.apply(own), answer.apply(second_own)
+    def pass_both_on(leaf: torch.Tensor, second_leaf: torch.Tensor) -> Any:
+        outputs = answer.apply(leaf), answer.apply(second_leaf)
         # an unfinished forward may return nothing
         return None if all(output is None for output in outputs) else outputs
 

@@ -3,7 +3,8 @@
 - You only need to add a little to your ring attention. Which two conditions decide whether a query sees a
   key, and can a rank check both for the keys of any other rank?
 - On every rank, `lengths` shows where the documents end: a rank has length // world_size tokens of each. So
-  number the tokens' documents, once. The positions of rank r are those of its zigzags, for each document.
+  number the tokens' documents once. Rank r's positions are the zigzag positions of each document, one
+  document after the other.
 - places = [torch.cat([zigzag(length, n, r) for length in lengths]) for r in range(n)]; numbers =
   torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths) // n); same = numbers[:, None] ==
   numbers. Then the ring: after `step` steps the mask is same & (places[rank][:, None] >= places[(rank -

@@ -96,7 +96,7 @@ EXERCISE = Exercise(
             "",
             "The ranks disagree on how many rows they send to each other. Exchange the counts first, one "
             "number for each rank, including experts without tokens: `bincount(minlength=world_size)`.",
-            died=True,
+            applies_if_killed=True,
         ),
         CrashAdvice(
             "does not require grad",

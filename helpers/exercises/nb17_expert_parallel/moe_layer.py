@@ -130,7 +130,7 @@ EXERCISE = Exercise(
             "",
             "The ranks disagree on how many rows they send to each other. Exchange one count for each expert "
             "first, including experts without tokens: `bincount(minlength=world_size * local)`.",
-            died=True,
+            applies_if_killed=True,
         ),
         CrashAdvice(
             "does not require grad",

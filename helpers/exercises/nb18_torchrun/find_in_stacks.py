@@ -6,7 +6,7 @@
   distributed_c10d.py. If all ranks are waiting, compare all frames of train.py, not only the first one: a
   function may have several callers.
 - frames = re.findall(r'File "(.+)", line ([0-9]+) in (.+)', text.rpartition("Current thread")[2]). own =
-  [frame for frame in frames if frame[0] == "train.py"]. The most frequent of these lists belongs to the
+  [frame for frame in frames if frame[0] == "train.py"]. The most common of these lists belongs to the
   waiting ranks. Its first line is the line, and the last function in distributed_c10d.py is the call.
 """
 

@@ -74,7 +74,7 @@ def draw_plans(
     errors = {
         pair: (rng.choice(WARM_UPS), rng.choice(OUTLIERS), rng.randint(1, 5)) for pair in pairs
     }
-    # the fastest pair deceives a first timing, a second timing and a mean, and the longest pair a low limit
+    # the fastest pair misleads a first timing, a second timing and a mean, and the longest pair a low limit
     errors[healthy[0]] = (WARM_UPS[1], OUTLIERS[1], 1)
     if len(healthy) > 1:
         errors[healthy[-1]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))

@@ -57,7 +57,7 @@ def find_wrong_word(words: Any, script: str) -> str:
         return "a word is not a string: every word must be a `str`, including the numbers."
     if " " in script and script not in words and script.split()[0] in words:
         return (
-            f"the path {script!r} is cut at its space: make it one word, without calling split()."
+            f"the path {script!r} is split at its space: make it one word, without calling split()."
         )
     for word in words:
         if word.startswith("--") and " " in word:

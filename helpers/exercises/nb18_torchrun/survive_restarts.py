@@ -1,7 +1,7 @@
 """18.3 Survive a restart (20 min, ●●●○○)
 
 - Two signals can end a worker. After SIGKILL, only the file is left. After SIGTERM, there is time for one
-  more save. Which ranks need to know that the signal arrived, and in which step does each of them learn it?
+  more save. Which ranks need to know that the signal arrived, and in which step does each find out?
 - Call `signal.signal(signal.SIGTERM, handler)` with a handler that only notes the signal. After each step, an
   `all_reduce` with `op=dist.ReduceOp.MAX` tells all ranks whether one of them has noted it. If so, rank 0
   saves, as it does after every `every` steps.
@@ -178,7 +178,7 @@ def draw_real_agent_case(draw: Draw) -> Case:
 def compare_state(
     got: Any, settings: tuple[int, int, int, Sequence[float]], resume_steps: Sequence[int]
 ) -> Finding | None:
-    """Compare a rank's state with the state of an undisturbed training.
+    """Compare a rank's state with the state of an uninterrupted training run.
 
     resume_steps: the steps at which the training resumed.
     """
@@ -189,7 +189,7 @@ def compare_state(
         for part in ("model", "optimizer", "both")
         if same(train_in_one_process(*settings, resume_steps, part), got, TOLERANCE)
     ]
-    what = "at the end, model and optimizer differ from those of an undisturbed training"
+    what = "at the end, model and optimizer differ from those of an uninterrupted run"
     return Finding(what, seen=tuple(f"lost {part}" for part in lost))
 
 

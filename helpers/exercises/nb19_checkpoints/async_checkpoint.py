@@ -1,10 +1,10 @@
 """19.3 async_save: write while training continues (15 min, ●●●○○, further)
 
-- A rank may be killed while writing. Which checkpoint must still be whole then, and how do you find it? And
+- A rank may be killed while writing. Which checkpoint must still be complete, and how do you find it? And
   which group may each of the two threads use?
-- Use a separate folder for each checkpoint, named by the steps done. A folder with a `.metadata` is whole, so
-  first load the newest of these. Keep the future of each save, and ask for its `result()` before starting the
-  next save.
+- Use a separate folder for each checkpoint, named after the number of steps done. A folder with a `.metadata`
+  is complete, so first load the newest of these. Keep the future of each save, and ask for its `result()`
+  before starting the next save.
 - whole = [p for p in Path(folder).iterdir() if (p / ".metadata").exists()]; newest = max(whole, key=lambda
   p: int(p.name)); dcp.load(state, checkpoint_id=newest). In the loop, every `every` steps: if earlier:
   earlier.result(); earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group).
@@ -114,7 +114,7 @@ def case(draw: Draw) -> Case:
         """Return the problem with the step at which an attempt resumed after `before`."""
         if "first" not in following:
             return None
-        # the killed save may already have been whole
+        # the killed save may already have been complete
         first, newest = following["first"], before["died"][0] - every
         if first in (newest, newest + every):
             return None
@@ -122,15 +122,16 @@ def case(draw: Draw) -> Case:
         made = (newest - before["first"]) // every
         more = len(whole) + (plan == "older removed") - len(before["found"]["whole"]) - made
         if more > 0:
-            was = f"the newest whole checkpoint was made after {newest + every} steps"
+            was = f"the newest complete checkpoint was made after {newest + every} steps"
         elif more < 0:  # unknown other checkpoints were removed
-            was = f"the newest whole checkpoint was made after {newest} or {newest + every} steps"
+            was = (
+                f"the newest complete checkpoint was made after {newest} or {newest + every} steps"
+            )
         elif newest:
-            was = f"the newest whole checkpoint was made after {newest} steps"
+            was = f"the newest complete checkpoint was made after {newest} steps"
         else:
-            was = "no checkpoint was whole"
-        # the checkpoint was removed or overwritten, so no checkpoint is whole, or not the one found by this
-        # attempt
+            was = "no checkpoint was complete"
+        # the checkpoint was removed or overwritten, so none is complete, or not the one found by this attempt
         lost = not whole or (not made and before["found"]["whole"][-1] not in whole)
         texts = list(range(every, newest + 1, every))[-len(whole) :]
         seen: tuple[str, ...] = ()

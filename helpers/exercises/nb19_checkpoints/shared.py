@@ -81,7 +81,9 @@ def judge_resume_step(
         return None
     made = newest[0]
     # after a kill in a save, an earlier checkpoint certainly exists; otherwise one should exist
-    due = "the newest whole checkpoint was made" if "died" in previous else "a checkpoint was due"
+    due = (
+        "the newest complete checkpoint was made" if "died" in previous else "a checkpoint was due"
+    )
     was = f"{due} after {plural(made, 'step')}" if made else "no checkpoint had been made yet"
     found, gone = current["found"], set(previous["found"]["whole"]) - set(current["found"]["whole"])
     texts = max(range(every, made + 1, every), key=str, default=-1)

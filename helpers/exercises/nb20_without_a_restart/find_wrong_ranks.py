@@ -61,13 +61,13 @@ def case(draw: Draw) -> Case:
 
 
 def describe_bit(place: int, bit: int) -> str:
-    """Return in words a bit that `flip_bit` flips; number 7 is a zero."""
+    """Return words for the bit that `flip_bit` flips. The number at place 7 is a zero."""
     if bit == -1:
         return "the sign of a zero" if place == 7 else "the sign of one number"
     return "the lowest bit of one number" if bit == 0 else "one bit of one number"
 
 
-WANTED = "Return a pair: (wrong shard, computes wrong), each a rank or None."
+WANTED = "Return a pair: the rank with the wrong shard, and the rank that computes wrong gradients, or None."
 
 
 def make_judge(shard: tuple[int | None, str], computes: tuple[int | None, str]) -> Any:
@@ -75,7 +75,10 @@ def make_judge(shard: tuple[int | None, str], computes: tuple[int | None, str]) 
 
     shard, computes: the right rank of each, and what is wrong with it.
     """
-    parts = (("the rank with the wrong shard", *shard), ("the rank that computes wrong", *computes))
+    parts = (
+        ("the rank with the wrong shard", *shard),
+        ("the rank that computes wrong gradients", *computes),
+    )
 
     def judge(got: Any, rank: int) -> Finding | None:
         found = got["found"]

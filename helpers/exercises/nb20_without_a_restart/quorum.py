@@ -1,7 +1,7 @@
 """20.1 Agree on the members (quorum) (25 min, ●●●●○, further)
 
 - Two replicas look at the store at slightly different moments, and see different members. Whose view
-  counts? And what if the one whose view counts is killed?
+  counts? And what if that replica is killed?
 - You don't need a leader: each replica writes that it has arrived, waits, and proposes the members that it
   sees. `compare_set` accepts only the first proposal, and returns this proposal to all later callers.
 - store.set(f"{number}/{me}", str(step)); newest: the largest step in the decision of round number - 1, which
@@ -84,15 +84,15 @@ def case(draw: Draw) -> Case:
         behind: Finding | None = None  # reported last, because it needs all that is judged before
         for number, now in enumerate(rounds):
             last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
-            asked = {
+            replies = {
                 r: (value["decided"][number], *value["times"][number])
                 for r, value in alive.items()
                 if value["decided"][number] is not None
             }
-            found = judge_round(number, rounds, asked, dies[0] if last_and_killed else -1)
+            found = judge_round(number, rounds, replies, dies[0] if last_and_killed else -1)
             if found is not None:
                 return replace(found, what=f"{describe_round(number)}\n{found.what}")
-            if found := find_missing_newest(number, now, asked):
+            if found := find_missing_newest(number, now, replies):
                 behind = behind or replace(found, what=f"{describe_round(number)}\n{found.what}")
         return behind
 
@@ -178,10 +178,10 @@ ROLE_WORDS = {
 }
 
 
-def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+def judge_round(number: int, rounds: Any, replies: dict[int, Any], killed: int) -> Finding | None:
     """Judge the result of one round.
 
-    asked: maps each replica that asked and survived to (dict, began, ended).
+    replies: maps each replica that asked and survived to (dict, began, ended).
     """
     now = rounds[number]
     said, roles = f"in round {number},", now["roles"]
@@ -190,12 +190,12 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
         """Return the steps with which a replica asked in earlier rounds."""
         return [one["steps"][m] for one in rounds[:number] if 0 <= m < len(one["steps"])]
 
-    for r, (got, *_) in asked.items():
+    for r, (got, *_) in replies.items():
         if not isinstance(got, dict):
             what = "nothing" if got == "NoneType" else f"a {got}"
             what = f"{said} replica {r} returns {what}, not a dict of ints"
             return Finding(what, seen=("not a dict of ints",))
-    for r, (got, *_) in asked.items():
+    for r, (got, *_) in replies.items():
         for m, step in got.items():
             has = f"{said} replica {r} has member {m}, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
@@ -208,8 +208,8 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
                 by_time = roles[m] == "straggler"
                 seen = "patience starts again" if by_time else "decided twice"
                 # some replica had this member before that member asked
-                if m in asked and any(
-                    m in had and ended < asked[m][1] for had, _, ended in asked.values()
+                if m in replies and any(
+                    m in had and ended < replies[m][1] for had, _, ended in replies.values()
                 ):
                     seen, by_time = OLD_QUESTION, False
                 return Finding(f"{has} asked too late", rests_on_time=by_time, seen=(seen,))
@@ -222,36 +222,36 @@ def judge_round(number: int, rounds: Any, asked: dict[int, Any], killed: int) ->
                 if m not in now["expected"]:
                     return Finding(what, seen=("only expected ones",))
                 return Finding(what, seen=("does not wait",) if got else ())
-    for first, r in pairwise(sorted(asked)):
-        one, other = asked[first][0], asked[r][0]
+    for first, r in pairwise(sorted(replies)):
+        one, other = replies[first][0], replies[r][0]
         if one != other:
             what = f"{said} replica {first} gets {one}, but replica {r} gets {other}"
             return Finding(what, seen=("several decisions",))
-    return judge_duration(said, now, asked, killed)
+    return judge_duration(said, now, replies, killed)
 
 
-def find_missing_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding | None:
+def find_missing_newest(number: int, now: Any, replies: dict[int, Any]) -> Finding | None:
     """Return a finding if only replicas without steps have decided, although others have steps."""
-    for r, (got, *_) in asked.items():
+    for r, (got, *_) in replies.items():
         if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
             what = f"in round {number}, replica {r} gets {got}, but no member has the newest steps"
             return Finding(what, seen=("newest steps lost",))
     return None
 
 
-def judge_duration(subject: str, spec: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+def judge_duration(subject: str, spec: Any, replies: dict[int, Any], killed: int) -> Finding | None:
     """Judge how long the first decision took, and whether a late replica got it at once."""
     roles, patience = spec["roles"], spec["patience"]
-    on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
+    on_time = [r for r in replies if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
         return None  # the replica that was on time was killed later, and reports nothing
-    begun = max(asked[r][1] for r in on_time)
-    first_begun = min(asked[r][1] for r in on_time)
-    ended = max(asked[r][2] for r in on_time)
+    begun = max(replies[r][1] for r in on_time)
+    first_begun = min(replies[r][1] for r in on_time)
+    ended = max(replies[r][2] for r in on_time)
     missing = any(roles[r] in ("absent", "late") for r in spec["expected"])
     # in "one by one", time is measured from the first replica, which may have been killed
-    first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
-    decided_s = min(asked[r][2] for r in on_time) - first_begun
+    first_is_known = any(roles[r] == "on time" for r in replies) or "second" not in roles
+    decided_s = min(replies[r][2] for r in on_time) - first_begun
     if missing and first_is_known and decided_s < 0.9 * patience:
         what = f"{subject} the replicas decide before `patience` is over"
         return Finding(what, seen=("decides early",))
@@ -262,8 +262,8 @@ def judge_duration(subject: str, spec: Any, asked: dict[int, Any], killed: int) 
     elif ended - begun > 0.9 * patience:
         what = f"{subject} the decision takes {ended - begun:.1f} s, although all have asked"
         return Finding(what, rests_on_time=True, seen=("waits for nothing",))
-    for r in asked:
-        waited = asked[r][2] - asked[r][1]
+    for r in replies:
+        waited = replies[r][2] - replies[r][1]
         if roles[r] == "late" and missing and waited > 0.8 * LATE_PATIENCE_S:
             what = (
                 f"{subject} replica {r}, which asks after the decision, waits {waited:.1f} s for it"

@@ -1,8 +1,8 @@
 """21.2 An all-reduce in int8 (25 min, ●●●●○, further)
 
-- An all-reduce is a reduce-scatter and an all-gather. You can't add up codes, because their steps differ. So
+- An all-reduce is a reduce-scatter and an all-gather. You can't add up codes with different scales. So
   what does each rank need to do between the two phases?
-- Cut x into p chunks. Send each rank its chunk's codes and scales by calling all_to_all_single twice, then
+- Split x into p chunks. Send each rank its chunk's codes and scales by calling all_to_all_single twice, then
   decode them and add them up in float32. Quantize this sum, gather its codes and scales from all ranks, and
   decode them.
 - codes, scales = quantize_blocks(x, block); all_to_all_single into `theirs` and `steps` of the same shape;

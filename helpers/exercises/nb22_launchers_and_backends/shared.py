@@ -91,7 +91,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str) -> int | None:
-    """Return the seconds of a time (minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s), or None for other texts."""
+    """Return the seconds of a time (minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s), None for other strings."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
         return None
     days, dash, rest = text.rpartition("-")

@@ -135,7 +135,7 @@ EXERCISE = Exercise(
             "",
             "Both sides must agree on each message. A block has the trainer's rows and the generator's "
             "columns; samples are `size` numbers of W's dtype, plus one more if they include their version.",
-            died=True,
+            applies_if_killed=True,
         ),
         HangAdvice(
             "A trainer receives the samples of every generator before a step, so these must go to every "

@@ -165,14 +165,14 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
     uncut = [name for name in planned if "tensor" not in value["cut"][name]]
     if uncut:
         what = (
-            f"{len(uncut)} of {len(planned)} planned weights are not cut along tensor, "
+            f"{len(uncut)} of {len(planned)} planned weights are not split along tensor, "
             f"for example {uncut[0]}"
         )
         yield Finding(what, seen=("shard no tensor",))
         return
     twice = [n for n in value["cut"] if n not in planned and "tensor" in value["cut"][n]]
     if twice:
-        what = f"{twice[0]} is cut along tensor, although the plan does not name it"
+        what = f"{twice[0]} is split along tensor, although the plan does not list it"
         yield Finding(what, seen=("shard along tensor",))
         return
     if not value["root"]:
@@ -456,7 +456,7 @@ JUDGES: dict[str, Any] = {
 
 
 def draw_whole_case(draw: Draw) -> Case:
-    """Draw a training that is killed on 2 x 2 ranks and continued on 2 x 1."""
+    """Draw a training run that is killed on 2 x 2 ranks and continued on 2 x 1."""
     every, steps = 3, 12
     settings = {"steps": steps, "save_every": every, "seed": draw.whole(0, 999)}
     kill = [draw.whole(0, 3), draw.whole(2 * every, 3 * every - 2)]

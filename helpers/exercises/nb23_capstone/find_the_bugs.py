@@ -300,13 +300,13 @@ EXPERTS_ADVICE = (
     "same number (notebook 17)."
 )
 CLIP_ADVICE = (
-    "Each rank computes only the norm of its shards. Use the norm of all gradients: of the whole of each "
-    "sharded one, and of the experts of all data ranks."
+    "Each rank computes only the norm of its shards. Use the norm over all gradients: the whole gradients of "
+    "sharded parameters, and those of the experts on all data ranks."
 )
 SCALE_ADVICE = (
     "All gradients are scaled by the same wrong factor. There are three places to look: `fully_shard` "
-    "averages along data, the loss is divided by the targets of all data ranks, and clipping scales by "
-    "limit / norm. The norm counts each expert once, and each whole gradient once."
+    "averages over the data ranks, the loss is divided by the targets of all data ranks, and clipping scales "
+    "by limit / norm. The norm counts each expert once, and each whole gradient once."
 )
 ONE_STEP_ADVICE = (
     "A step must have the same result as in one process that gets all windows of the step: compute the "

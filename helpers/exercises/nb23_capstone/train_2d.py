@@ -2,7 +2,7 @@
 
 - Which ranks must see the same samples? Which ranks hold the same part of a weight? Each of these questions
   is answered by one of the two groups.
-- Broadcast both weights from rank 0 to all ranks, then cut them by making a Block on mesh['tp']. In each
+- Broadcast both weights from rank 0 to all ranks, then split them by making a Block on mesh['tp']. In each
   step, take the batch's share of your dp coordinate, run forward and backward, all_reduce each gradient
   with AVG in the dp group, run the optimizer step, and append clones of the two parts to the list.
 - mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp'];
@@ -165,7 +165,7 @@ EXERCISE = Exercise(
             "",
             "The ranks call one collective with tensors of different sizes. All ranks of a dp group should "
             "have the same part.",
-            died=True,
+            applies_if_killed=True,
         ),
     ),
     kind=Kind.MODULE,

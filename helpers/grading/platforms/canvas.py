@@ -28,7 +28,7 @@ _FORM_PATTERN = re.compile(
 _ANONYMOUS_PATTERN = re.compile(
     r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S
 )
-# First cells of rows without learners: the points to reach, the test student.
+# First cells of rows without learners: the maximum points, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
 _NO_GRADES = ("manual posting", "muted")
 # The columns before "ID" in an export (lib/gradebook_exporter.rb).

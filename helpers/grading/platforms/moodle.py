@@ -51,7 +51,9 @@ class _Moodle(Platform):
     rosters = "a grade export, or the assignment's grading worksheet"
     import_file = "moodle.csv"
     numbers_tell_apart = True
-    advice = "If it is Moodle's, use the assignment's grading worksheet, which has numbers"
+    advice = (
+        "If it is Moodle's, use the assignment's grading worksheet, which has participants' numbers"
+    )
 
     def sources(self, entries: Entries) -> dict[str, Source]:
         stems = {name: name for name in entries.folders} | {x: stem_of(x) for x in entries.files}

@@ -51,11 +51,11 @@ class GradedRoster:
     """A roster with the points of its rows.
 
     Args:
-        notebooks: The points to reach of each notebook.
+        notebooks: Each notebook's maximum number of points.
         grades: For each row, the points by notebook. None if a person has to decide, or nothing was handed
             in.
-        totals: For each row, the share of all points and the points to reach. None in the same cases as in
-            `grades`.
+        totals: For each row, the share of all points and the maximum number of points. None in the same cases
+            as in `grades`.
     """
 
     roster: Roster
@@ -74,7 +74,7 @@ class GradedRoster:
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """The column of a notebook. out_of: the points to reach. maximum: the column's on the platform."""
+    """The column of a notebook. out_of: its points in the course. maximum: the column's on the platform."""
 
     name: str
     out_of: float

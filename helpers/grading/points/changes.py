@@ -122,7 +122,7 @@ def _why_missing(old: Grade, course: Course | None) -> str:
     """Return why an exercise no longer counts."""
     if course is None:
         return "its notebook is no longer handed in, or no longer the class's"
-    if old.notebook not in course.notebooks:
+    if old.notebook not in course.points_by_notebook:
         return "its notebook is no longer the class's"
     standing = next((each for each in course.standings if each.learner == old.learner), None)
     records = () if standing is None else (*standing.records, *standing.spare)

@@ -23,7 +23,7 @@ class CountedExercise(ExerciseRecord):
 
     Args:
         share: The recorded share of its points.
-        bonus: Whether its out_of is excluded from the points to reach.
+        bonus: Whether its out_of is excluded from the maximum number of points.
         override: The line with which a person has set the points.
     """
 
@@ -90,5 +90,5 @@ def override_of(exercise: ExerciseRecord) -> Override | None:
 
 
 def is_bonus(exercise: ExerciseRecord) -> bool:
-    """Return whether an exercise's points are not part of the points to reach."""
+    """Return whether an exercise's points are not part of the maximum number of points."""
     return isinstance(exercise, CountedExercise) and exercise.bonus

@@ -56,7 +56,7 @@ def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, .
         where = f"{path}, line {line}"
         if len(cells) != len(columns):
             raise OverrideError(
-                f"{where}: {len(cells)} cells, but there are {len(columns)} columns. Put a text with a "
+                f"{where}: {len(cells)} cells, but there are {len(columns)} columns. Put text with a "
                 "comma in quotes."
             )
         named = dict(zip(columns, map(str.strip, cells), strict=True))

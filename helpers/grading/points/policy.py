@@ -103,7 +103,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return heading is not None and heading.further
 
     def is_bonus(self, name: str) -> bool:
-        """Return whether an exercise's points are not part of the points to reach."""
+        """Return whether an exercise's points are not part of the maximum number of points."""
         return self.further != "counts" and self.is_further(name)
 
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
@@ -157,7 +157,9 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         ) from None
     # thousands of nested levels, or a number with thousands of digits
     except (RecursionError, ValueError):
-        raise PolicyError(f"{path} is TOML beyond what a policy needs: it is not one.") from None
+        raise PolicyError(
+            f"{path} is not a policy: it nests too deeply, or has a number with too many digits."
+        ) from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of_day(each) for name, each in due.items()}
     # one at a time, because msgspec does not name a key inside a table
@@ -242,10 +244,11 @@ def describe_policy(policy: Policy) -> tuple[str, ...]:
         "points": "An exercise is worth the points that its check gives.",
     }
     further = {
-        "bonus": "Exercises beyond the core (further) are a bonus: "
-        f"{policy.bonus_weight:.0%} of their weight, at most {policy.most_bonus:.0%} of a notebook's core.",
-        "counts": "Exercises beyond the core (further) count like all others.",
-        "ignored": "Exercises beyond the core (further) do not count.",
+        "bonus": 'Exercises marked "further" are a bonus: they count '
+        f"{policy.bonus_weight:.0%} of their weight, up to {policy.most_bonus:.0%} of the points of a "
+        "notebook's core.",
+        "counts": 'Exercises marked "further" count like all others.',
+        "ignored": 'Exercises marked "further" do not count.',
     }
     said = [weights[policy.weights], further[policy.further]]
     if policy.weight:

@@ -128,7 +128,7 @@ def _why_stuck(standing: Standing, common: Mapping[tuple[str, str], float] | Non
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
     """Return each notebook with its column's heading: only the leading number if there are many notebooks."""
-    names = [(name, line(name)) for name in course.notebooks]
+    names = [(name, line(name)) for name in course.points_by_notebook]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)
     return short if len(names) > 3 and one_each else names
@@ -148,7 +148,7 @@ def places_to_look(course: Course) -> Iterator[PlaceToLook]:
             line(each.file) for each in standing.spare if each.notebook in course.extra_notebooks
         ]
         if strays:
-            why = "Few learners attempted it, or --notebooks does not name it: it gives no points."
+            why = "Few learners attempted it, or --notebooks does not list it: it earns no points."
             yield "another notebook", standing, join_first_names(strays), why
         for spare in standing.spare:
             if spare.notebook not in course.extra_notebooks:

@@ -1,6 +1,6 @@
 """Combine several files of one learner: the course's solutions, and copies or parts of one notebook.
 
-    records --is_own--> the course's solutions give no points
+    records --is_own--> the course's solutions earn no points
             --together--> for each exercise the better copy, up to the day that gives the most points
 
 Called by `reports.standing`, which knows the weights of exercises.
@@ -42,7 +42,7 @@ def solutions_text(solutions: Sequence[Record]) -> str:
         return ""
     files = join_first_names([line(each.file) for each in solutions])
     return (
-        f"The answers in {files} are the course's own solutions, word for word, and give no points."
+        f"The answers in {files} are the course's own solutions, word for word, and earn no points."
     )
 
 

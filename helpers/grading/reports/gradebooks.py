@@ -51,7 +51,9 @@ def gradebook(course: Course) -> bytes:
     """Return one row for each learner, with every notebook and exercise. Has a BOM, for spreadsheets."""
     exercises = _exercises(course)
     head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Remarks"]
-    head += [f"{line(name)} ({number(out_of)})" for name, out_of in course.notebooks.items()]
+    head += [
+        f"{line(name)} ({number(out_of)})" for name, out_of in course.points_by_notebook.items()
+    ]
     head += list(exercises.values())
     return csv_bytes(
         [head, *(_row(course, each, exercises) for each in course.standings)], bom=True
@@ -69,10 +71,10 @@ def platform_import(platform: Platform, course: Course, match: RosterMatch) -> b
 def _graded_roster(course: Course, match: RosterMatch) -> GradedRoster:
     standings = {each.learner: each for each in course.standings}
     rows = [standings.get(learner or "") for learner in match.rows]
-    names = {name: line(name) for name in course.notebooks}
+    names = {name: line(name) for name in course.points_by_notebook}
     return GradedRoster(
         match.roster,
-        {names[name]: out_of for name, out_of in course.notebooks.items()},
+        {names[name]: out_of for name, out_of in course.points_by_notebook.items()},
         tuple(
             {
                 shown: None if row is None else grade_of(row.record_of(name))
@@ -120,7 +122,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
                     f"{line(each.number, 12)} {line(each.name)} "
                     f"({'bonus, ' if is_bonus(each) else ''}{number(each.out_of)})",
                 )
-    order = {name: at for at, name in enumerate(course.notebooks)}
+    order = {name: at for at, name in enumerate(course.points_by_notebook)}
     # within a notebook, exercises are in the order of their first occurrence
     return dict(sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))))
 
@@ -139,7 +141,7 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
         100 * standing.share,
     ]
     row += [files, _remarks(standing)]
-    row += [grade_of(standing.record_of(name)) for name in course.notebooks]
+    row += [grade_of(standing.record_of(name)) for name in course.points_by_notebook]
     return row + [points.get(key) for key in exercises]
 
 

@@ -68,8 +68,8 @@ class Standing:
         missing: Notebooks of the class that were not handed in.
         late: The cost of lateness, by notebook.
         dropped: Notebooks that the policy leaves out.
-        out_of: The points to reach without a bonus, excluding exercises that could not be graded here and
-            dropped notebooks.
+        out_of: The maximum number of points without a bonus, excluding exercises that could not be graded
+            here and dropped notebooks.
     """
 
     learner: str
@@ -116,7 +116,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Course:
-    """All learners, sorted by name, and the points to reach of each notebook.
+    """All learners, sorted by name, and the points that each notebook is worth.
 
     Args:
         extra_notebooks: Handed-in notebooks that do not belong to the class, so they do not count.
@@ -126,7 +126,7 @@ class Course:
 
     title: str
     standings: tuple[Standing, ...]
-    notebooks: dict[str, float]
+    points_by_notebook: dict[str, float]
     extra_notebooks: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY
@@ -150,7 +150,7 @@ def course_of(
             not change other learners' shares.
         handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
             without a time are not late.
-        references: The source of each reference solution. A file that consists of them gives no points.
+        references: The source of each reference solution. A file that consists of them earns no points.
         people: Learners who have a standing even without a file, in addition to all learners with overrides.
     """
     records = [
@@ -219,7 +219,7 @@ def graded_points(record: Record) -> float:
 
 
 def max_points(record: Record) -> float:
-    """Return the points to reach in a record, without bonuses and exercises that could not be graded here."""
+    """Return a record's maximum points, without bonuses and exercises that could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(finite_or_zero(each.out_of) for each in counted)
 
@@ -236,7 +236,7 @@ def has_fault(record: Record) -> bool:
 
 
 def _max_points(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Return the points to reach of each exercise, without a bonus, by notebook and name."""
+    """Return each exercise's maximum points, without a bonus, by notebook and name."""
     found: dict[tuple[str, str], float] = {}
     for record in records:
         for each in record.exercises:
@@ -264,7 +264,7 @@ def _build_standing(
     overrides: Sequence[Override],
     handed_in: Mapping[tuple[str, str], float],
 ) -> Standing:
-    notebooks, policy = course.notebooks, course.policy
+    notebooks, policy = course.points_by_notebook, course.policy
     days = {
         record.file: policy.days_late(
             learner, record.notebook, handed_in.get((learner, record.file))

@@ -29,7 +29,7 @@ _HEADING_PATTERN = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ mi
 def clip_text(text: str, limit: int = MAX_CHARS) -> str:
     """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
-        return text  # the case of most texts, so this fast path pays
+        return text  # true of most strings, so this fast path pays off
     # Cut first, so that megabytes cost no more than a page, but leave room for removed codes.
     cleaned = _INVISIBLE_PATTERN.sub("", clean(text[: 4 * limit]))
     cleaned = _ACCENTS_PATTERN.sub(r"\1", cleaned).strip("\n")

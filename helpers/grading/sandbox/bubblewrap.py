@@ -26,7 +26,7 @@ SYSTEM_CONFIG_PATHS = (
 
 
 def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
-    """Return the command line before the program: its visible files, and its rights to make namespaces.
+    """Return the words that precede the program: bwrap, the visible files, and rights to make namespaces.
 
     info: a descriptor to which bwrap writes the id of the started process, as JSON.
     """

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Age in seconds below which a folder may be about to be held.
+# A folder younger than this, in seconds, may be about to be locked.
 _NEW_S = 60.0
 
 

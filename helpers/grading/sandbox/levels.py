@@ -30,7 +30,7 @@ _REPORT_FORGERY = (
     "gradients left, memory held"
 )
 
-# The attacks that each level stops and does not stop. `protection_here` adds this machine's missing limits.
+# Which attacks each level stops, and which it does not. `protection_here` adds this machine's missing limits.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap",
@@ -43,17 +43,17 @@ PROTECTION = {
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
 _MISSING_CGROUPS = {
-    "memory": "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is "
-    "seen",
-    "cpu": "taking processor time from others by hundreds of sessions: no cpu cgroup can be had here; what "
-    "is too slow is tried again alone",
+    "memory": "memory of the kernel's own: no memory cgroup is available here, so only the machine's total "
+    "memory is watched",
+    "cpu": "taking processor time from others by hundreds of sessions: no cpu cgroup is available here; "
+    "slow answers are tried again alone",
     "pids": "processes that leave their session and outlive the sandbox behind Landlock, and as root any "
-    "number of them until the guard looks, every 0.05 s: no pids cgroup can be had here",
+    "number of them until the guard looks, every 0.05 s: no pids cgroup is available here",
 }
 
 
 def protection_here(level: str) -> Protection:
-    """Return the attacks that a level stops and does not stop on this machine, for every result."""
+    """Return which attacks a level stops on this machine, and which it does not. Every result lists them."""
     protection = PROTECTION[level]
     if level == "none":
         return protection

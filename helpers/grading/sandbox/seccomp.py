@@ -74,7 +74,7 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
-    # Calls that act on all processes of a user, so an answer could slow down its neighbors and the grader.
+    # With these calls, which act on all processes of a user, an answer could slow down others and the grader.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }

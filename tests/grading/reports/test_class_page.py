@@ -169,7 +169,7 @@ def test_ungraded_exercises_lower_reachable_points() -> None:
     ada = record("Ada", exercise("ping_pong"), exercise("token_ring"))
     bob = record("Bob", exercise("ping_pong"), fault("token_ring"))
     course = course_of([ada, bob], "Autumn")
-    assert course.notebooks == {"02_blocking_p2p": 20.0}
+    assert course.points_by_notebook == {"02_blocking_p2p": 20.0}
     assert [(each.points, each.out_of) for each in course.standings] == [(20.0, 20.0), (10.0, 10.0)]
     assert all(each.share == 1.0 for each in course.standings)
 

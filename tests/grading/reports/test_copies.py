@@ -135,8 +135,8 @@ def test_blank_notebooks_change_no_share() -> None:
         )
         for name in ("ada", "bob")
     ]
-    assert list(course_of([*work, *blank], "", (), EQUAL).notebooks) == ["02_blocking_p2p"]
-    assert list(course_of(blank, "", (), EQUAL).notebooks) == ["00_start_here"]
+    assert list(course_of([*work, *blank], "", (), EQUAL).points_by_notebook) == ["02_blocking_p2p"]
+    assert list(course_of(blank, "", (), EQUAL).points_by_notebook) == ["00_start_here"]
 
 
 def test_names_rarely_submitted_counting_notebook() -> None:

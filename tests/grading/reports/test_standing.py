@@ -30,10 +30,10 @@ def test_stray_notebook_changes_no_other_row() -> None:
 @pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
 def test_single_learner_adds_no_class_notebook(count: int, counts: bool) -> None:
     stray = record(CLASS[0].learner, exercise("count_votes"), notebook="00_start_here", file="00")
-    assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
+    assert ("00_start_here" in course_of([*CLASS[:count], stray], "").points_by_notebook) is counts
 
 
-def test_gradescope_counts_the_named_notebooks_alone() -> None:
+def test_gradescope_counts_only_named_notebooks() -> None:
     own = record("eve", exercise(), notebook="02_blocking_p2p", file="eve/02.ipynb")
     assert results([own, STRAY])["score"] == 15.0
     told = results([own, STRAY], ["02_blocking_p2p", "03_nonblocking_p2p"])
@@ -44,7 +44,7 @@ def test_gradescope_counts_the_named_notebooks_alone() -> None:
 
 def test_instructor_can_name_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
-    assert not course.extra_notebooks and list(course.notebooks) == [
+    assert not course.extra_notebooks and list(course.points_by_notebook) == [
         "00_start_here",
         "02_blocking_p2p",
     ]

@@ -157,7 +157,7 @@ def run_scatter(
 class LayerTraining(NamedTuple):
     """The weights of a stack of layers. steps: this rank's inputs, and the gradients of the outputs.
 
-    max_bytes: the sufficient bytes after building the layers, in forward, and in backward.
+    max_bytes: the numbers of bytes that are enough after building the layers, in forward, and in backward.
     """
 
     weights: Sequence[torch.Tensor]
@@ -225,7 +225,7 @@ def _check_parameters(layers: Sequence[nn.Module]) -> str:
         if not own:
             return "the layer has no Parameter"
         if any(hasattr(p, "_local_tensor") for p in own):
-            return "its parameters are DTensors, cut by torch"
+            return "its parameters are DTensors, sharded by torch"
     return ""
 
 
@@ -236,7 +236,7 @@ def _describe_excess(
     known_sizes: Mapping[int, str],
     answer: Any,
 ) -> str:
-    """Return a text on the bytes retained beyond `max_bytes`, without `others`, or ""."""
+    """Return a message about the bytes retained beyond `max_bytes`, without `others`, or ""."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one state per layer
     smallest_whole = min(known_sizes, default=None)
 

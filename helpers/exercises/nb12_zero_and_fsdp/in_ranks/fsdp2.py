@@ -28,7 +28,7 @@ def build_sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) ->
 
 
 class Training(NamedTuple):
-    """A model and this rank's samples. max_bytes: the bytes of its shards, cut by rows."""
+    """A model and this rank's samples. max_bytes: the bytes of its shards, which consist of rows."""
 
     kinds: Sequence[str]
     state: Mapping[str, torch.Tensor]

@@ -1,4 +1,4 @@
-"""Run answers of 15.6 inside the ranks: a transformer block cut by torch over a mesh."""
+"""Run answers of 15.6 inside the ranks: a transformer block sharded by torch over a mesh."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _mesh(sizes: tuple[int, ...]) -> Any:
 
 
 class BlockInputs(NamedTuple):
-    """A mesh's sizes, the dimension to cut over, the block's parameters, its input, and its gradient."""
+    """A mesh's sizes, the dimension to shard over, the block's parameters, its input, and its gradient."""
 
     sizes: tuple[int, ...]
     dimension: str
@@ -96,7 +96,7 @@ class BlockInputs(NamedTuple):
 def run_parallel_block(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: BlockInputs
 ) -> dict[str, Any] | None:
-    """Call the answer to cut a block over a mesh; return this rank's parameters and results."""
+    """Call the answer to shard a block over a mesh; return this rank's parameters and results."""
     sizes, dimension, state, heads, x, grad = inputs
     block = Block.of(state, heads)
     model = answer(block, _mesh(sizes)[dimension])

@@ -43,7 +43,7 @@ def run_layer(
     x_requires_grad: bool,
     second: str,
 ) -> dict[str, Any] | None:
-    """Call the answer to cut a dense layer, and run this rank's part forward and backward.
+    """Call the answer to split a dense layer, and run this rank's part forward and backward.
 
     second: when a second layer is built, one of `SECOND_LAYERS`. It runs forward before the first layer, and
     backward after it.
@@ -100,7 +100,7 @@ def _build_dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
 
 
 def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
-    """Return a text on retained parts of the dense layer beyond a copy of this rank's parts, or ""."""
+    """Return a message about retained parts of the dense layer beyond a copy of this rank's parts, or ""."""
     own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
     for name, parameter in own.items():
         if parameter.untyped_storage().data_ptr() in storages:

@@ -79,7 +79,10 @@ def _watch_sums(running: RunningFunctions, max_outside: int) -> Iterator[dict[st
 
 @contextmanager
 def _watch_functions() -> Iterator[RunningFunctions]:
-    """Note the running autograd functions, missing from torch's frames: from 2.14 on `apply` is in C++."""
+    """Record which autograd functions are running.
+
+    Since torch 2.14, `apply` is in C++, so they are missing from the frames.
+    """
     top: Any = torch.autograd.Function
     running: RunningFunctions = []
     plain: list[tuple[type, str, Any]] = []

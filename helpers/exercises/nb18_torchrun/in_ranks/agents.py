@@ -38,7 +38,7 @@ PATIENCE_S = 5.0
 def run_two_nodes(
     answer: Source, rank: int, world_size: int, script: str, nproc: int, address: str, port: int
 ) -> dict[str, Any]:
-    """Get the two commands and parse them like torchrun. If `port` is 0, run them with real agents."""
+    """Get the two commands and parse them as torchrun does. If `port` is 0, run them with real agents."""
     if not port:
         return _run_real_agents(answer, nproc)
     commands = answer.build()(script, nproc, address, port)
@@ -162,7 +162,7 @@ def run_main(
 
 
 def _check_exception_left(folder: Path, rank: int) -> str:
-    """Return "", or a text saying that main's exception never left the answer.
+    """Return "", or a message saying that main's exception never left the answer.
 
     After `os._exit`, only a file can show this.
     """

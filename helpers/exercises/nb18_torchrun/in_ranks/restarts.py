@@ -1,4 +1,4 @@
-"""18.3: a training that is killed, or asked by SIGTERM to leave."""
+"""18.3: a training run that is killed, or asked by SIGTERM to leave."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run_attempts_of_answer(
     plans: Sequence[Plan],
     *train_args: Any,
 ) -> dict[str, Any]:
-    """Run a training in attempts.
+    """Run the training in attempts.
 
     train_args: the arguments of `train_in_worker`. With numbers among them, run it under a real agent.
     """

@@ -1,4 +1,4 @@
-"""19.4: a training that resumes exactly on a different number of ranks."""
+"""19.4: a training run that resumes exactly on a different number of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""19.1: a training that is killed between two checkpoints, or while it writes one."""
+"""19.1: a training run that is killed between two checkpoints, or while it writes one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_training(
     plans: Sequence[Plan],
     *train_args: Any,
 ) -> dict[str, Any]:
-    """Run a training in as many attempts as its kills require."""
+    """Run the training in as many attempts as its kills require."""
     return run_attempts(
         compose(answer, train_in_worker, train_args), sizes, plans, only_rank0_writes=True
     )

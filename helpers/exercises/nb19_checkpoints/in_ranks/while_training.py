@@ -1,4 +1,4 @@
-"""19.3: a training that continues while its checkpoints are written."""
+"""19.3: a training run that continues while its checkpoints are written."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class WriteRecorder:
     observations: "main thread" if the main thread writes; "waits" if it waits before it has begun another
     step; "two" if it begins a second write; "group" if the write uses a different group; "at the end" if the
     answer has returned; "own thread" if a thread other than async_save's writes. failing_write: the number of
-    the failing write, from 1 on.
+    the failing write, counting from 1.
     """
 
     steps: int

@@ -1,4 +1,4 @@
-"""20.3: a training whose replicas stall, step alone, come late, or are killed."""
+"""20.3: a training run whose replicas stall, step alone, come late, or are killed."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ class Disturbance:
     wrong_steps: the names of what the answer did with its optimizer that a right answer never does.
     """
 
-    def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
-        self.me, self.event, self.patience = me, event, patience
+    def __init__(self, me: int, event: dict[str, Any], patience_s: float, folder: Path) -> None:
+        self.me, self.event, self.patience_s = me, event, patience_s
         self.killed_file, self.joined_file = folder / "gone", folder / "came"
         self.ahead_joined_file = folder / "ahead joined"
         self.step, self.calls, self.usual_calls, self.has_happened = -1, 0, 0, False
@@ -163,7 +163,7 @@ class Disturbance:
             except RuntimeError:
                 # a replica that is ahead and never joins meets the others in the next round only by luck
                 if self.is_behind and self.has_happened and not self.ahead_joined_file.exists():
-                    time.sleep(self.patience / 2)
+                    time.sleep(self.patience_s / 2)
                 raise
 
         def all_reduce(*args: Any, **kwargs: Any) -> Any:
@@ -206,10 +206,10 @@ class Disturbance:
         self.begun_steps[step] += 1
         ask("begins", "", step)
         if step == self.event["step"] and self.begun_steps[step] == 2:
-            time.sleep(self.event["hold"] * self.patience)
+            time.sleep(self.event["hold"] * self.patience_s)
         self.is_moment("killed before")
         if self.is_moment("stalls"):
-            time.sleep(self.event["stall"] * self.patience)
+            time.sleep(self.event["stall"] * self.patience_s)
             self.joined_file.touch()
         comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
         if comes and step == self.event["step"] + 2:
@@ -225,7 +225,7 @@ class Disturbance:
         self.done_steps.append(self.step)
         self.is_moment("killed after")
         if self.event["stall"] and self.is_moment("steps alone"):
-            time.sleep(self.event["stall"] * self.patience)
+            time.sleep(self.event["stall"] * self.patience_s)
             self.joined_file.touch()
 
     def is_moment(self, what: str, at_once: bool = False) -> bool:

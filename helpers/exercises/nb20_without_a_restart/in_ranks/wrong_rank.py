@@ -35,7 +35,7 @@ def run_search(
 ) -> dict[str, Any]:
     """Call the answer to find the wrong ranks.
 
-    wrong: the rank that computes wrong, in which step, at which number and bit; None if all compute right.
+    wrong: the rank with a wrong gradient, and its step, place and bit; None if all gradients are right.
     """
     calls = []
 

@@ -244,7 +244,7 @@ def _number(got: Any) -> float | str:
 def try_clip(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call it with gradients cut along data, along both dimensions, and as the wrappers cut them."""
+    """Call it with gradients sharded along data, along both dimensions, and as the wrappers shard them."""
     model = nn.Module()
     for i, (gradient, cut) in enumerate(plan["gradients"]):
         if cut is None:
@@ -252,7 +252,7 @@ def try_clip(
             layer.weight = nn.Parameter(gradient.clone())
             parallelize_module(layer, mesh["tensor"], ColwiseParallel())
             fully_shard(layer, mesh=mesh["data"])
-            # its placements have a private kind, so it is a copy of a weight that the wrappers have cut
+            # its placements have a private kind, so it is a copy of a weight that the wrappers have sharded
             layer.weight.grad = layer.weight.detach().clone()
             model.add_module(f"p{i}", layer)
             continue

@@ -1,4 +1,4 @@
-"""Run answers of notebook 23 inside the ranks: a mesh, and a training on it.
+"""Run answers of notebook 23 inside the ranks: a mesh, and training on it.
 
 Each function returns plain values by name; only the launching process knows the right ones. A text
 describes a problem that no value shows; "" means none.

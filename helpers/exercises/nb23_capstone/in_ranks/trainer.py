@@ -32,7 +32,7 @@ PLAN |= {name: RowwiseParallel() for name in ("mix", "down")}
 
 
 def packed_windows(seed: int) -> torch.Tensor:
-    """Pack the speeches of a play, each with an END, and cut them into windows of TOKENS + 1 bytes."""
+    """Pack the speeches of a play, each with an END, and split them into windows of TOKENS + 1 bytes."""
     stream = [token for speech in play() for token in (*speech.encode("ascii"), END)]
     windows = torch.tensor(stream).unfold(0, TOKENS + 1, TOKENS)
     return windows[torch.randperm(len(windows), generator=torch.Generator().manual_seed(seed))]
@@ -125,7 +125,7 @@ def measured_peak() -> float:
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> int:
-    """Load the newest whole checkpoint, and return its number of steps: 0 without any."""
+    """Load the newest complete checkpoint, and return its number of steps: 0 without any."""
     whole = [int(path.parent.name) for path in folder.glob("*/.metadata")]
     if whole:
         states: Any = dict(

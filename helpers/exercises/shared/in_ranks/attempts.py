@@ -47,7 +47,7 @@ WAIT_S = 4.0
 class Plan(NamedTuple):
     """When to kill a worker of an attempt: the last rank after `step`, or a rank at an event of its files.
 
-    step: -1 for none. event: the number of the event of `rank`, from 1 on; 0 for none. save: count only
+    step: -1 for none. event: the number of the event of `rank`, counting from 1; 0 for none. save: count only
     events of this and later saves.
     """
 
@@ -279,7 +279,7 @@ def join_attempt(done: Callable[[], int], save: Callable[[], int] = int) -> Iter
 
 
 def attempt_number() -> int:
-    """Return the number of this attempt, from 0 on."""
+    """Return the number of this attempt, counting from 0."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
