@@ -24,8 +24,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-# Except GitHub's own pages of a repository, such as ../../deployments.
-LINK = re.compile(r"\]\((?!https?:|\.\./\.\./)([^)#]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 MAX_README = 8_000
 
 

@@ -63,11 +63,14 @@ def learner_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def learner_callers(frame: FrameType | None) -> tuple[FrameType, ...]:
-    """Return the learner's frames outside this one, the nearest first, up to a limit."""
+    """Return the learner's frames outside this one, the nearest first, up to a limit.
+
+    The course's frame that called the learner's function ends them: further out is the rank's own start.
+    """
     callers: list[FrameType] = []
     frame = frame and frame.f_back
     for _ in range(_MAX_WALKED):
-        if frame is None or len(callers) == MAX_CALLERS:
+        if frame is None or len(callers) == MAX_CALLERS or is_course_code(frame.f_code):
             break
         if code_kind(frame.f_code) is LEARNER:
             callers.append(frame)

@@ -90,7 +90,7 @@ def test_links_connect_front_page_and_notebooks(pages: Path, page: Page) -> None
     page.get_by_role("link", name="02 ·").click()
     assert page.url.endswith("02_blocking_p2p.html")
     first = pages / "00_start_here.html"
-    assert 'href="22_launchers_and_backends.html"' in first.read_text(encoding="utf-8")
+    assert 'href="01_process_groups.html"' in first.read_text(encoding="utf-8")
     assert ".ipynb#" not in first.read_text(encoding="utf-8")
 
 

@@ -52,10 +52,11 @@ def test_transfers_or_reports_open_contexts(
     named = "with torch.autocast('cpu'), torch.autograd.graph.save_on_cpu():\n"
     named += "    run = launch(f, 2)\nrun.notes"
     note = "Set in the kernel, not on the ranks: autocast, hooks of saved tensors."
-    assert kernel.value(named) == f"({note!r},)\n"
+    told = kernel.value(named)
+    assert f"({note!r},)\n" in told and told.count(f"note: {note}") == 1
     assert kernel.value(named) == "()\n", "it is not news"
     assert kernel.value(carried).endswith(", ())\n")
-    assert kernel.value(named) == f"({note!r},)\n", "it was closed and opened again"
+    assert f"({note!r},)\n" in kernel.value(named), "it was closed and opened again"
     assert kernel.value("launch(f, 1).values") == "[True]\n"
 
 

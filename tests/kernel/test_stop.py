@@ -34,7 +34,10 @@ def stopped_and_well(kernel: Kernel, cell: Cell) -> None:
 def works(kernel: Kernel) -> None:
     """Assert that no rank is left, and that both kinds of cells run."""
     wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
-    assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+    shown = kernel.value("launch(lambda rank, n: rank, 2).values")
+    assert "[0, 1]\n" in shown.splitlines(keepends=True), (
+        shown
+    )  # a note may say that the server is new
     assert "rank 0 → 0\nrank 1 → 1\n" in kernel.value("%%ranks 2\nrank")
 
 
