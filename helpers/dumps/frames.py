@@ -76,7 +76,13 @@ def find_call_site(frames: Sequence[Frame]) -> CallSite:
     base = [f for f in torch_frames if f.torch_file in _BASE_FILES]
     others = [f for f in torch_frames if f not in base and not f.file.endswith(_HELPER_FILES)]
     place = None if user is None else frames[user].place
-    outer = [] if mine is None else [f for f in frames[mine + 1 :] if not f.in_library]
+    outer = []
+    if mine is not None and frames[mine].function != "<module>":
+        for frame in frames[mine + 1 :]:
+            if not frame.in_library:
+                outer.append(frame)
+            if frame.function == "<module>":
+                break  # whatever runs the script is not the user's
     return CallSite(
         place,
         base[-1].function if base else "",
