@@ -33,7 +33,8 @@ def test_right_script_raises_no_alarm(shape: Shape) -> None:
     ending = in_this_process(script, shape.ranks, shape.args, *CHECK)
     assert ending.code == 0
     assert re.fullmatch(
-        r"No silent fault found in \d+ steps(, the whole script)?\.\n", ending.errors
+        r"No silent fault found( in \d+ steps(, the whole script)?|, but no optimizer took a step)\.\n",
+        ending.errors,
     )
     assert sum(ending.lines().values()) > 1
 
