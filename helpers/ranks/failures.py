@@ -25,6 +25,7 @@ from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
 from helpers.trace.joins import JoinCall
 from helpers.trace.mismatch import describe_tensors
+from helpers.trace.wording import has_or_have, name_ranks
 
 
 class LaunchError(PlainError):
@@ -222,6 +223,7 @@ class RankTimeout(RankFailure):
             them down.
         elapsed_s: The time by the clock, which on a busy machine is longer than the charged time.
         diagnosis: The reason why more time would not have helped, if known.
+        returned: The ranks that had already returned.
     """
 
     def __init__(
@@ -233,6 +235,7 @@ class RankTimeout(RankFailure):
         was_computing: bool = False,
         elapsed_s: float = 0.0,
         diagnosis: Diagnosis | None = None,
+        returned: Sequence[int] = (),
     ) -> None:
         reason = describe_timeout(timeout_s, elapsed_s, by_the_clock)
         lines = [f"{reason}; all ranks were terminated."]
@@ -241,7 +244,7 @@ class RankTimeout(RankFailure):
             lines += [diagnosis.summary, diagnosis.advice]
         self._without_hint = "\n".join(lines)
         if diagnosis is None:
-            lines.append("If your program needs more time, pass timeout=SECONDS to launch().")
+            lines.append(f"{_condition_for_more_time(returned)}, pass timeout=SECONDS to launch().")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
@@ -254,6 +257,15 @@ class RankTimeout(RankFailure):
         self, *, is_alone: bool = False, with_waits: bool = True, with_launch_hint: bool = True
     ) -> str:
         return str(self) if with_launch_hint else self._without_hint
+
+
+def _condition_for_more_time(returned: Sequence[int]) -> str:
+    """Return the condition under which a higher limit helps. A returned rank may be needed by another rank."""
+    if not returned:
+        return "If your program needs more time"
+    are_returned = f"{name_ranks(returned)} {has_or_have(returned)} returned".capitalize()
+    them = "it" if len(returned) == 1 else "them"
+    return f"{are_returned}. If the remaining ranks don't wait for {them} and need more time"
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:

@@ -83,6 +83,7 @@ def _poll_until_done(
                 budget.was_computing,
                 now - start,
                 explain_timeout(detector),
+                [member.rank for member in world.members if member.state == "returned"],
             )
         diagnosis = detector.diagnose_now(now)
         if diagnosis is not None:

@@ -44,8 +44,8 @@ _KNOWN_MESSAGES = (
 )
 _WORDS: Mapping[str, str] = {
     **{advice_for(*error): advice for error, advice in _KNOWN_MESSAGES},
-    "If your program needs more time, pass timeout=SECONDS to launch().": "If the script needs more time, "
-    "raise the limit: --timeout SECONDS, or timeout=SECONDS in run_script().",
+    ", pass timeout=SECONDS to launch().": ", raise the limit: --timeout SECONDS, or timeout=SECONDS in "
+    "run_script().",
     "The function did not return: os._exit() and similar calls end a rank immediately.": "The script, or a "
     "library that it uses, ended its process by os._exit() or a similar call.",
 }
