@@ -2,7 +2,7 @@
 
 - Which ranks must call `all_reduce`? Think of the deadlock that you have just seen.
 - A rank with invalid votes has to call it, too. Which number should it contribute so that the sum stays
-  right?
+  correct?
 - counted = torch.tensor([votes if is_valid else 0]); dist.all_reduce(counted); return counted.item().
 """
 

@@ -1,11 +1,11 @@
 """0.2 My slice (10 min, ●●○○○)
 
-- Every rank gets `n // world_size` elements. How many are then left over, and who takes them?
-- Let each of the first `n % world_size` ranks take one element more. A rank starts after all elements of the
+- Every rank gets `n // world_size` elements. How many elements are then left over, and which ranks take them?
+- Let each of the first `n % world_size` ranks take one extra element. A rank starts after all elements of the
   ranks before it.
 - `share, extra = divmod(n, world_size)`. Before rank r there are r slices. Together they hold r shares, plus
-  one more element for each of these ranks that took one, which makes `min(r, extra)` more. `stop` is `start`
-  plus the length of the slice.
+  `min(r, extra)` elements, because each of the first `extra` ranks took one more. `stop` is `start` plus the
+  length of the slice.
 """
 
 from operator import index

@@ -1,7 +1,7 @@
 """1.1 Start from the environment (10 min, ●○○○○)
 
 - Your function gets no arguments, and it needs none, because `init_process_group` reads four of the five
-  variables itself. Which one does it leave to you?
+  variables itself. Which one do you have to read yourself?
 - `dist.init_process_group("gloo")` means `init_method="env://"`. After joining, ask the group for rank and
   world size, and `os.environ` for LOCAL_RANK.
 - After `dist.init_process_group("gloo")`, the group knows two of the numbers: `dist.get_rank()` and

@@ -1,7 +1,7 @@
 """1.3 Start by a file (10 min, ●●○○○, further)
 
-- All ranks of one job must use the same file, and no two jobs may share a file. What do all ranks of a job
-  know that no other job has?
+- All ranks of one job must use the same file, and no two jobs may share a file. Which value do all ranks of a
+  job have, but no other job?
 - Put `job_id` into the file's name. The address is `file://` followed by an absolute path, so you'll see
   three slashes in a row. You need to pass rank and world_size as well.
 - `folder` already begins with a slash: `init_method=f"file://{folder}/..."`, with the job's name at the end.

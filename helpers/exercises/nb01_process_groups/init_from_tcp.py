@@ -1,7 +1,7 @@
 """1.2 Start by TCP, on a free port (15 min, ●●●○○, further)
 
-- One rank must choose the port, otherwise there will be as many ports as ranks. How can the other ranks
-  learn the port before there is a group?
+- One rank must choose the port, because otherwise there will be as many ports as ranks. How can the other
+  ranks learn the port before there is a group?
 - Use a `FileStore` in the folder: rank 0 sets a key, and the others get it. `get` waits until the key exists.
   Both sides open the store with the same path.
 - store = dist.FileStore(f"{folder}/port", world_size); if rank == 0: store.set("port", str(free_port()));

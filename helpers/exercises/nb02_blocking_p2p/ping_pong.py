@@ -1,8 +1,8 @@
 """2.1 Ping-pong (12 min, ●○○○○)
 
-- In every round rank 0 sends and then receives. What must rank 1 do, in which order?
-- `dist.recv(ball, src)` writes into the tensor that you give it. Rank 1 receives into `ball`, adds 1 in
-  place (`ball += 1`) and sends the same tensor back.
+- In every round rank 0 sends and then receives. What must rank 1 do, and in which order?
+- `dist.recv(ball, src)` writes into the tensor that you pass. Rank 1 receives into `ball`, adds 1 in place
+  (`ball += 1`) and sends the same tensor back.
 - for _ in range(rounds): if rank == 0, send to 1 then recv from 1; if rank == 1, recv from 0, add 1, send
   to 0. Ranks 2 and above return None before the loop.
 """

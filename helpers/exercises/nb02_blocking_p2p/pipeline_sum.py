@@ -1,8 +1,8 @@
 """2.5 Pipeline sum (25 min, ●●●○○, further)
 
-- Without chunks, rank 3 idles until the whole tensor has passed ranks 0, 1 and 2.
-- Loop over `x.split(chunk)`. In each turn, receive the sum so far from the rank before (if there is one), add
-  your own chunk, and send the result to the next rank (if there is one).
+- Without chunks, rank 3 idles until the whole tensor has passed through ranks 0, 1 and 2.
+- Loop over `x.split(chunk)`. In each iteration, receive the sum so far from the rank before (if there is
+  one), add your own chunk, and send the result to the next rank (if there is one).
 - for part in x.split(chunk): total = part.clone(); if rank > 0: recv into `before`, total += before; if
   rank < world_size - 1: send total; append it. Return torch.cat.
 """

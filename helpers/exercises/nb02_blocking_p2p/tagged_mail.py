@@ -1,8 +1,8 @@
 """2.4 Tagged mail (20 min, ●●●○○, further)
 
 - Rank 0 cannot make a buffer before knowing the letter's length.
-- Send the length first, as a tensor of one int64, with tag 1; then the letter with tag 2. Rank 0 receives
-  both from the same rank, the length first.
+- First send the length, as a tensor of one int64, with tag 1. Then send the letter with tag 2. Rank 0
+  receives both from the same rank, the length first.
 - Rank 0, for each source: `n = torch.zeros(1, dtype=torch.int64)`; recv n with tag 1; `letter =
   torch.empty(n.item())`; recv letter with tag 2; append it to the list.
 """

@@ -1,9 +1,9 @@
 """2.2 Token ring (15 min, ●●○○○)
 
-- One rank must begin, otherwise all ranks wait for each other. Which rank has the token? To send a number,
-  put it into a tensor: `torch.tensor([token])`.
+- One rank must begin, because otherwise all ranks wait for each other. Which rank has the token? To send a
+  number, put it into a tensor: `torch.tensor([token])`.
 - The next rank is `(rank + 1) % world_size`, and the previous rank is `(rank - 1) % world_size`. Rank 0 sends
-  first and receives last; the others receive first.
+  first and receives last, while the others receive first.
 - Put the number into a tensor: `t = torch.tensor([token])`. Rank 0: send t to next, recv into t from
   previous. Others: recv into t, keep `t.item()`, send `t + rank`.
 """

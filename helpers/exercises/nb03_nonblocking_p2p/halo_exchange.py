@@ -1,7 +1,7 @@
 """3.3 Halo exchange (15 min, ●●●○○)
 
-- Which cells of its neighbors does a block need for one sweep? And what is in their place at the two
-  ends of the rod?
+- Which cells of its neighbors does a block need for one sweep? And what takes their place at the two ends of
+  the rod?
 - In each sweep, make two halo tensors of one cell, filled with `left` and `right` where there is no neighbor.
   Start an isend and an irecv for each neighbor, and wait for all of them. Then you need `torch.cat([west,
   block, east])` and one line of arithmetic.

@@ -1,8 +1,8 @@
 """3.4 Shift with a batch (10 min, ●●○○○, further)
 
-- Your tensor goes to the rank that is `by` further on. From which rank do you receive?
-- `dist.P2POp(dist.isend, x, peer)` describes a transfer without starting it. Put two of them into a list.
-  When does a rank turn out to be its own target?
+- Your tensor goes to the rank that is `by` places further on. From which rank do you receive?
+- `dist.P2POp(dist.isend, x, peer)` describes a transfer without starting it. Put two of them into a list. In
+  which case is a rank its own target?
 - if by % world_size == 0: return x; box = empty_like(x); ops = [P2POp(dist.isend, x, (rank + by) %
   world_size), P2POp(dist.irecv, box, (rank - by) % world_size)]; for work in dist.batch_isend_irecv(ops):
   work.wait(); return box.

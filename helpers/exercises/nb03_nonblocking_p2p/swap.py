@@ -4,9 +4,9 @@
   done before either of them waits?
 - Issue both transfers, then wait for both. The received tensor needs separate memory (`torch.empty_like(x)`),
   because `x` is in flight. The rank in the middle has no partner.
-- partner = world_size - 1 - rank, and a rank that is its own partner returns x. theirs =
-  torch.empty_like(x); works = [dist.isend(x, partner), dist.irecv(theirs, partner)]. What is still missing
-  before theirs may be returned?
+- partner = world_size - 1 - rank, and a rank that is its own partner returns x. theirs = torch.empty_like(x);
+  works = [dist.isend(x, partner), dist.irecv(theirs, partner)]. What do you still need to do before returning
+  theirs?
 """
 
 from helpers.checks.author import *

@@ -1,7 +1,7 @@
 """4.8 Contiguous first (10 min, ●●○○○, further)
 
 - A block of columns is a view: its elements are not next to each other in memory. Which of your tensors are
-  such views? `t.is_contiguous()` tells you.
+  such views? You can find out by calling `t.is_contiguous()`.
 - Make every part contiguous before the call. And look at the receiving tensor: `torch.empty_like` copies the
   strides of its argument.
 - each = x.shape[1] // world_size; parts = [p.contiguous() for p in x.chunk(world_size, dim=1)] on src; out =

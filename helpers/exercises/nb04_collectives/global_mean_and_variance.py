@@ -1,8 +1,8 @@
 """4.4 Global mean and variance (10 min, ●●●○○)
 
 - The mean of the means is wrong if the lengths differ. Which numbers of each rank can be added up?
-- Three sums are enough: how many numbers, their sum, and the sum of their squares. Put them into one tensor
-  of float64.
+- Three sums are enough: the count of the numbers, their sum, and the sum of their squares. Put them into one
+  tensor of float64.
 - x = x.double(); t = torch.stack([torch.tensor(len(x)).double(), x.sum(), (x * x).sum()]);
   dist.all_reduce(t); n, s, q = t.tolist(); return s / n, q / n - (s / n) ** 2.
 """

@@ -1,10 +1,10 @@
 """4.2 Scatter rows (15 min, ●●○○○)
 
-- All parts of one `scatter` have the same shape. How can you change a matrix of 7 rows so that it falls into
-  3 equal parts?
-- Rounding up, each rank gets `each = -(-rows // world_size)` rows (`//` rounds down; the two minus signs make
-  it round up). Rank `src` adds rows of zeros until there are `each * world_size`. Every rank receives `each`
-  rows and drops the added ones.
+- All parts of one `scatter` have the same shape. How can you change a matrix of 7 rows so that it can be cut
+  into 3 equal parts?
+- Rounding up, each rank gets `each = -(-rows // world_size)` rows (`//` rounds down, and the two minus signs
+  make it round up). Rank `src` adds rows of zeros until there are `each * world_size` rows. Every rank
+  receives `each` rows and drops the added ones.
 - On src: padded = torch.zeros(each * world_size, columns, dtype=x.dtype), padded[:rows] = x, parts =
   list(padded.split(each)); elsewhere parts = None. dist.scatter(out, parts, src=src); return
   out[: max(0, rows - rank * each)].

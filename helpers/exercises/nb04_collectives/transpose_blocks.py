@@ -2,8 +2,8 @@
 
 - Draw a matrix of 2 x 2 blocks, a row of blocks on each rank. Which of your blocks does the other rank
   need? And what must happen inside a block?
-- Block j of your rows goes to rank j: `x.chunk(world_size, dim=1)`. Each block is transposed, by the sender
-  or by the receiver. The blocks received from rank i are columns of your result.
+- Block j of your rows goes to rank j: `x.chunk(world_size, dim=1)`. Each block must be transposed, either by
+  the sender or by the receiver. The blocks received from rank i are columns of your result.
 - send = [b.T.contiguous() for b in x.chunk(world_size, dim=1)]; got = [torch.empty_like(b) for b in send];
   dist.all_to_all(got, send); return torch.cat(got, dim=1).
 """

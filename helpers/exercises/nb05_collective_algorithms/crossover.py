@@ -2,9 +2,9 @@
 
 - Time one length several times and look at the timings: which of them tell the truth about the machine?
 - Discard the first timing of each length and take the median of about twenty more. A short message shows α,
-  and the slope between long ones shows β. Then set the two costs equal and solve for n.
-- time(n) = median of 20 timings after one that is not counted; alpha = time(1); beta = (time(10_000_000) -
-  alpha) / 10_000_000. With d = log2(p), s = 2(p - 1): n = alpha (s - d) / (beta (d - s / p)).
+  and the slope between long messages shows β. Then set the two costs equal and solve for n.
+- time(n) = median of 20 timings, after discarding one; alpha = time(1); beta = (time(10_000_000) - alpha) /
+  10_000_000. With d = log2(p), s = 2(p - 1): n = alpha (s - d) / (beta (d - s / p)).
 """
 
 import math

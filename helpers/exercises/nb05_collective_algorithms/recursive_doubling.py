@@ -1,7 +1,7 @@
 """5.2 All-reduce by recursive doubling (20 min, ●●●○○, further)
 
-- With 4 ranks, 0 and 1 exchange while 2 and 3 exchange, then 0 and 2, and 1 and 3. What does every rank hold
-  after each round?
+- With 4 ranks, ranks 0 and 1 exchange while 2 and 3 exchange. Then ranks 0 and 2 exchange, as well as 1 and
+  3. What does every rank hold after each round?
 - `partner = rank ^ step` for step = 1, 2, 4, ... Both send at once: `work = dist.isend(total, partner)`,
   `dist.recv(theirs, partner)`, `work.wait()`, and only then `total += theirs`. If the number of ranks isn't
   a power of two, let the extra ranks send their `x` first.

@@ -3,7 +3,7 @@
 - After each round, twice as many ranks have the tensor, and all of them can send. If the root is rank 0,
   which ranks have it after round 1, 2, 3?
 - Number the ranks starting from the root: `me = (rank - src) % world_size`. In the round with `step` = 1, 2,
-  4, ... every rank with `me < step` sends to number `me + step`, if there is one, and the ranks numbered
+  4, ... every rank with `me < step` sends to number `me + step`, if this rank exists, and the ranks numbered
   `step` to `2 * step - 1` receive.
 - me = (rank - src) % world_size; step = 1; while step < world_size: if me < step: if me + step <
   world_size: send to (me + step + src) % world_size; elif me < 2 * step: receive from (me - step + src) %

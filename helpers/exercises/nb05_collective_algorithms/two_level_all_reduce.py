@@ -1,7 +1,7 @@
 """5.6 Hierarchical all-reduce (20 min, ●●●●○, further)
 
-- There are three steps: inside each host, between the hosts, and inside again. Which sum should a host
-  compute before any of its data leaves it? And which rank should send which part of that sum?
+- There are three steps: inside each host, between the hosts, and inside each host again. Which sum should a
+  host compute before any of its data leaves it? And which rank should send which part of that sum?
 - Split the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In
   step two, the ranks at position i in their hosts add up chunk i. In step three, rank i sends its chunk to
   the others in its host.

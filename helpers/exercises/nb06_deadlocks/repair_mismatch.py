@@ -1,7 +1,7 @@
 """6.1 Share the best (10 min, ●●○○○)
 
 - To find the best rank, you need the losses, but each rank only has its own. Before the ranks act on the
-  losses, all of them must know all of them.
+  losses, every rank must know all of them.
 - `all_gather` the losses. Then every rank has the same list and finds the same winner, so all ranks can call
   `broadcast(weight, src=winner)`.
 - losses = [torch.empty_like(loss) for _ in range(world_size)]; dist.all_gather(losses, loss); winner =

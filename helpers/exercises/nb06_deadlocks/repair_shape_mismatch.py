@@ -1,8 +1,8 @@
 """6.3 Parts of any length (12 min, ●●●○○, further)
 
 - all_gather needs tensors of the same size on all ranks. Which size would be enough for all of them?
-- First gather the lengths (one int64 from each rank). Pad your tensor to the longest one, gather, and
-  shorten each part to its own length.
+- First gather the lengths (one int64 from each rank). Pad your tensor to the largest length, gather the
+  padded tensors, and cut each part to its real length.
 - padded = x.new_zeros(longest); padded[:len(x)] = x; parts = [torch.empty_like(padded) for _ in
   range(world_size)]; dist.all_gather(parts, padded); return torch.cat([p[:n] for p, n in zip(parts,
   lengths)]).

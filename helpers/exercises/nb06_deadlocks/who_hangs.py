@@ -1,12 +1,13 @@
 """6.5 Find the rank that hangs, from flight records (25 min, ●●●●○, further)
 
-- Make a table first: for each collective_seq_id, what did each rank call, with which sizes? For example, use
-  a dict from seq to (name, sizes) for each rank.
-- Go through the seq ids in rising order, from the first that every dump still has. If not all ranks have an
-  id, the answer is missing. If the names differ, it's op. If the sizes differ, it's size.
+- Make a table first: for each collective_seq_id, what did each rank call, and with which sizes? For example,
+  use a dict from seq to (name, sizes) for each rank.
+- Go through the seq ids in rising order, from the first id that every dump still has. If a rank has no entry
+  for an id, the answer is 'missing'. If the names differ, the answer is 'op'. If the sizes differ, the answer
+  is 'size'.
 - The culprits of 'missing' are the ranks without that seq. For 'op' and 'size', count the values by using
-  collections.Counter. The most common value is right, and a rank with a different one is a culprit. Start at
-  max(min(table) for table in tables), and end at the largest seq of all.
+  collections.Counter. The most common value is right, and a rank with a different value is a culprit. Start
+  at max(min(table) for table in tables), and end at the largest seq of all.
 """
 
 from helpers.checks.author import *

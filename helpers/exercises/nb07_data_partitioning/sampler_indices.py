@@ -1,7 +1,7 @@
 """7.2 DistributedSampler by hand (15 min, ●●●○○)
 
-- Take three steps: make the order of all indices; make its length a multiple of num_replicas; take every
-  num_replicas-th index. Begin with shuffle=False and drop_last=False.
+- You need three steps: create the order of all indices, make its length a multiple of num_replicas, and take
+  every num_replicas-th index. Begin with shuffle=False and drop_last=False.
 - To shuffle, use `torch.randperm` with a generator seeded with seed + epoch. To pad, repeat the order from
   its start until the length is a multiple of num_replicas. For drop_last, drop the tail instead.
 - per_rank = length // num_replicas if drop_last else -(-length // num_replicas); total = per_rank *

@@ -1,6 +1,6 @@
 """8.5 A mean over tokens (12 min, ●●●○○, further)
 
-- A mean is a sum divided by a number. Which of the two can you add up over microbatches and ranks?
+- A mean is a sum divided by a count. Which of the two can you add up over microbatches and ranks?
 - `cross_entropy(..., reduction="sum")` leaves out the ignored tokens, and its backward adds sums to `p.grad`.
   You can count the other tokens with `(y != -100).sum()`.
 - In the loop: cross_entropy(model(x), y, reduction="sum").backward(); tokens += (y != -100).sum(). After the

@@ -3,7 +3,7 @@
 - Loop over `model.parameters()`, which yields a shared weight only once. If a rank's backward never reached
   a parameter, what should this rank contribute for it?
 - Skip parameters with `requires_grad=False`. For the others, if `p.grad is None`, set it to
-  `torch.zeros_like(p)`. Then sum it over the ranks and divide by `dist.get_world_size()`.
+  `torch.zeros_like(p)`. Then sum the gradient over the ranks and divide it by `dist.get_world_size()`.
 - for p in model.parameters(): if not p.requires_grad: continue; if p.grad is None: p.grad =
   torch.zeros_like(p); dist.all_reduce(p.grad); p.grad /= dist.get_world_size()
 """

@@ -6,7 +6,7 @@
   requires_grad. The hook starts an all_reduce of `p.grad` with async_op=True, and keeps the parameter and the
   Work in the list.
 - In finish(): for p, work in self.started: work.wait(); p.grad /= dist.get_world_size(). Then call
-  self.started.clear(), because otherwise the next step finds old Works.
+  self.started.clear(), because otherwise the next step would find old Works.
 """
 
 from helpers.checks.author import *

@@ -1,7 +1,7 @@
 """9.6 Compress the gradients (15 min, ●●●○○, further)
 
 - `bucket.buffer()` is the flat tensor of the bucket's gradients. Which three things happen to it, and which
-  of them only after the transfer?
+  of them can happen only after the transfer?
 - half = (bucket.buffer() / world_size).to(torch.float16); start its all_reduce with async_op=True; the
   Work's `get_future()` has a method `then`.
 - return work.get_future().then(lambda done: done.value()[0].to(bucket.buffer().dtype))

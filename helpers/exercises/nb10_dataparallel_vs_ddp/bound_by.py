@@ -2,8 +2,9 @@
 
 - Compute one number first: the bytes of the weights that this GPU has in an MLP. Two of the five parts move
   these bytes.
-- weights = 2 * matrices * hidden * ffn * experts / ep / tp; one row of numbers for each token = 2 * batch *
-  hidden bytes, which `all_reduce` sums over tp, and of which `exchange` sends `active` copies out and back.
+- weights = 2 * matrices * hidden * ffn * experts / ep / tp; rows = 2 * batch * hidden, the bytes of one row
+  of numbers for each token. `all_reduce` sums these rows over tp, and `exchange` sends `active` copies of
+  them out and back.
 - compute = 2 * batch * active * matrices * hidden * ffn / tp / flops; memory = weights / memory bandwidth;
   gather = (n - 1) / n * weights / network; all_reduce = 2 * (t - 1) / t * rows / host; exchange = 2 * (e -
   1) / e * active * rows / network. Then `max(seconds, key=seconds.get)`.

@@ -1,6 +1,6 @@
 """10.5 Fit Amdahl's law (10 min, ●●○○○, further)
 
-- Over which quantity, instead of p, is T(p) = a + b / p a straight line?
+- Against which quantity, instead of p, should you plot T(p) = a + b / p to get a straight line?
 - Fit a line through the points (1 / p, T(p)), using `numpy.polyfit` or `statistics.linear_regression`. Its
   height at 0 is the time that you can't make shorter by adding ranks.
 - b, a = linear_regression([1 / p for p in times], list(times.values())); s = a / (a + b); return s, 1 /

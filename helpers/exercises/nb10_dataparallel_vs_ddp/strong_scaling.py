@@ -1,7 +1,7 @@
 """10.3 Strong scaling (12 min, ●●○○○)
 
 - How many samples does each of p ranks have, if there are `samples` in all?
-- For each p in worlds, throw away one timing of measure(p, samples // p), then take about twenty.
+- For each p in worlds, discard one timing of measure(p, samples // p), then take about twenty more.
   `statistics.quantiles(timings, n=4)` returns the first quartile, the median and the third quartile.
 - first, middle, third = quantiles(timings, n=4); (seconds, spread) = (middle, third - first); when all are
   measured, efficiency = seconds of 1 rank / (p * seconds of p ranks).

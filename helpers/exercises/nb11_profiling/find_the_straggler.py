@@ -1,9 +1,9 @@
 """11.3 Find the straggler (20 min, ●●●●○)
 
-- Which rank waits least in `all_reduce`: the one that comes first, or the one that comes last?
+- Which rank waits least in `all_reduce`: the one that arrives first, or the one that arrives last?
 - First find the rank: its `all_reduce` spans add up to the smallest sum. Then, for each phase, compare its
   time without waiting with the median of all ranks' times.
-- own[rank][phase] = sum of (end - start - what all_reduce spans cover of it). rank =
+- own[rank][phase] = sum of (end - start - the part covered by all_reduce spans). rank =
   min(range(len(traces)), key=time in all_reduce). phase = max(own[rank], key=lambda p: own[rank][p] -
   median(other.get(p, 0) for other in own)).
 """

@@ -3,7 +3,7 @@
 - Each moment of a step belongs to one of four parts. In which order do you need to test for them?
 - First clip every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
   outside the step. Then measure the union of one kind, of two kinds, and of all three. Each kind's part is
-  how much longer the union gets when you add this kind.
+  the amount by which the union grows when you add this kind.
 - upto(kinds) = covered of the clipped spans of these kinds. compute = upto(compute); exposed = upto(compute,
   communication) - compute; data = upto(compute, communication, data) - upto(compute, communication); idle =
   stop - begin - upto(compute, communication, data).
