@@ -291,11 +291,13 @@ def rows(promises: tuple[Promise, ...] = PROMISES) -> Iterator[str]:
 
 HEAD = """# Promises
 
-This page lists the features on which users rely, with the tests of each promise and the number of lines that the
-promise costs, in hundreds. The course is incomplete without a *core* promise. If an *optional* promise has no users
-left, remove its files and its row. Before adding a command, platform, report, sandbox level or launch mode, add a row.
+This page lists the features on which users rely, with the tests of each promise and the number of lines
+that the promise costs, in hundreds. The course is incomplete without a *core* promise. If an *optional*
+promise has no users left, remove its files and its row. Before adding a command, platform, report, sandbox
+level or launch mode, add a row.
 
-To count the lines again, run `python -m tests.promises`. A file used by several promises counts for each of them."""
+To count the lines again, run `python -m tests.promises`. A file used by several promises counts for each
+of them."""
 
 
 def page() -> str:
