@@ -171,7 +171,7 @@ def test_notes_answer_of_other_notebook(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
     assert grade(folder, out).returncode == 0
-    note = "An answer to 0.2 (`my_slice`) is in this file, too. It does not count here"
+    note = "This file also contains an answer to 0.2 (`my_slice`). It does not count here"
     assert note in gradebook(out)["ann"]["Remarks"]
     (page,) = (out / "learners").glob("*.html")
     for path in (page, out / "class.html"):
