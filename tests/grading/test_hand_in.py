@@ -87,9 +87,9 @@ def test_platform_file_never_keeps_old_points(tmp_path: Path) -> None:
     for text, words in (
         (GERMAN, "set the platform's language to English"),
         (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
-        (GERMAN, "moodle.csv: removed, because it held the points of an earlier run"),
+        (GERMAN, "moodle.csv: removed, because it contained an earlier run's points"),
         (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
-        ("", "moodle.csv: removed, because it held the points of an earlier run"),
+        ("", "moodle.csv: removed, because it contained an earlier run's points"),
     ):
         roster.write_text(text)
         done = grade(folder, out, *(["--roster", str(roster)] if text else []))
