@@ -60,14 +60,14 @@ COMMANDS = (
     ),
     _command(
         "watch",
-        "learners with another editor",
+        "learners using a different editor",
         "course/watch_command.py course/saves.py",
         "course/test_watch.py",
     ),
     _command("hint", "learners", "course/hints.py", "course/test_hints.py", True),
     _command(
         "progress",
-        "learners; instructors who ask for a page of skills",
+        "learners, and instructors who want to see a page of skills",
         "course/progress.py course/can_do.py",
         "course/test_progress.py",
         True,
@@ -75,14 +75,14 @@ COMMANDS = (
     _command("reset", "learners", "course/workspace.py", "course/test_workspace.py", True),
     _command(
         "doctor",
-        "everyone whose machine lacks something",
+        "everyone whose machine does not meet all requirements",
         "course/doctor.py",
         "course/test_doctor.py",
         True,
     ),
     _command(
         "run",
-        "everyone who debugs a script of their own",
+        "everyone debugging their own script",
         "scripts/*.py scripts/templates/*",
         "scripts/test_*.py",
     ),
@@ -94,16 +94,16 @@ COMMANDS = (
         "grading/reports/gradescope.py grading/reports/gradescope_files/*",
         "grading/reports/test_gradescope.py",
     ),
-    _command("room", "instructors in front of a class", "room/*.py room/page/*", "room/*.py"),
+    _command("room", "instructors teaching in class", "room/*.py room/page/*", "room/*.py"),
     _command(
         "explain",
-        "people whose job hangs on a cluster",
+        "users whose job hangs on a cluster",
         "dumps/*.py",
         "dumps/*.py",
     ),
     _command(
         "sessions",
-        "instructors who plan a semester",
+        "instructors planning a semester",
         "teaching/program.py",
         "teaching/test_program.py",
     ),
@@ -127,7 +127,7 @@ COMMANDS = (
     ),
     _command(
         "site",
-        "readers without an installation",
+        "readers who have not installed the course",
         "course/site.py course/page.py",
         "browser/test_site.py",
     ),
@@ -168,7 +168,7 @@ REPORTS = tuple(
         ),
         (
             "gradebooks",
-            "graders who upload points",
+            "graders uploading points",
             "grading/reports/gradebooks.py",
             "grading/reports/test_gradebooks.py",
             True,
@@ -189,7 +189,7 @@ REPORTS = tuple(
         ),
         (
             "records.sqlite",
-            "graders who look into a disputed answer",
+            "graders examining a disputed answer",
             "grading/reports/database.py",
             "grading/reports/test_database.py",
             False,
@@ -212,14 +212,14 @@ SANDBOXES = (
     Promise(
         "Sandbox levels",
         "landlock",
-        "graders in a container that forbids user namespaces, such as Gradescope's",
+        "graders using a container that forbids user namespaces, such as Gradescope's",
         ("grading/sandbox/landlock*.py",),
         ("grading/test_landlocked.py",),
     ),
     Promise(
         "Sandbox levels",
         "none",
-        "learners who check their own files",
+        "learners checking their own files",
         ("grading/sandbox/levels.py",),
         ("grading/test_grader.py",),
         True,
@@ -231,23 +231,23 @@ LAUNCHES = tuple(
         ("launch", "every learner", "ranks/*.py", "ranks/*.py", True),
         (
             "%%ranks",
-            "learners who work with ranks that stay",
+            "learners working with live ranks",
             "ranks/magics.py ranks/cells.py",
             "kernel/*.py",
             True,
         ),
         (
             "torchrun",
-            "learners of 18 to 20",
+            "learners in notebooks 18 to 20",
             "jobs/torchrun*.py jobs/supervisor.py jobs/stacks.py",
             "jobs/test_torchrun.py jobs/test_stacks.py",
             True,
         ),
-        ("mpiexec", "learners of 22", "jobs/mpiexec.py", "jobs/test_mpiexec.py", True),
+        ("mpiexec", "learners in notebook 22", "jobs/mpiexec.py", "jobs/test_mpiexec.py", True),
         ("hosts", "classes with several machines", "hosts/*.py", "hosts/*.py", False),
         (
             "imagine",
-            "learners who ask about a thousand ranks",
+            "learners who want to run single ranks of a large world",
             "imagined/*.py",
             "imagined/*.py",
             True,
@@ -291,13 +291,13 @@ def rows(promises: tuple[Promise, ...] = PROMISES) -> Iterator[str]:
 
 HEAD = """# Promises
 
-What users may rely on, with the tests that hold each promise and the number of lines that it costs, in
-hundreds. The course is incomplete without a *core* promise. If an *optional* promise has no users left,
-remove its files and its row. A new command, platform, report, sandbox level or way to launch needs a row
-here first.
+This page lists the features on which users rely, with the tests of each promise and the number of lines
+that the promise costs, in hundreds. The course is incomplete without a *core* promise. If an *optional*
+promise has no users left, remove its files and its row. Before adding a command, platform, report, sandbox
+level or launch mode, add a row.
 
-`python -m tests.promises` counts the lines again. A file that serves several promises counts for each of
-them."""
+To count the lines again, run `python -m tests.promises`. A file used by several promises counts for each
+of them."""
 
 
 def page() -> str:

@@ -28,7 +28,7 @@ HEADINGS = (
     "The same call again:",
     "Stuck?",
     "draws who waits for whom.",
-    "This failed only on time",
+    "This answer only exceeded the time limit",
 )
 
 

@@ -52,7 +52,7 @@ def build_answer(
     try:
         return _Build(listing, name, where, from_history, others).run()
     except (RecursionError, MemoryError):
-        message = f"`{name}`, or what it needs, is nested too deeply to be read: simplify it."
+        message = f"`{name}`, or code that it uses, is nested too deeply to read: simplify it."
         return Problem("syntax_error", message, name)
 
 
@@ -101,8 +101,8 @@ class _Build:
         if stubs[-1].position < attempts[-1].position:
             return []
         return [
-            f"`{self.name}` in {self.where(stubs[-1].cell)} is still the stub: "
-            f"the one in {self.where(attempts[-1].cell)} is taken"
+            f"`{self.name}` in {self.where(stubs[-1].cell)} is still the stub, so the version in "
+            f"{self.where(attempts[-1].cell)} is used"
         ]
 
     # --- problems --------------------------------------------------------------------------------
@@ -151,7 +151,8 @@ class _Build:
         if line := stub_line(last.node):
             return self._problem(
                 "not_attempted",
-                f"`{self.name}` still holds its `raise NotImplementedError` ({cell}, line {line}): "
+                f"`{self.name}` still contains its `raise NotImplementedError` "
+                f"({cell}, line {line}): "
                 "write your code in its place.",
             )
         if isinstance(last.node, ast.Delete):
@@ -313,8 +314,8 @@ def _check_compiles(answer: Answer, name_cell: CellNamer) -> Answer | Problem:
     # limited, because the source is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (
-            f"`{answer.name}` and what it needs are {len(answer.source):,} characters long; "
-            f"{MAX_SOURCE_CHARS:,} are allowed. Leave out data that is written into the cells."
+            f"`{answer.name}` and the code that it uses have {len(answer.source):,} characters; "
+            f"{MAX_SOURCE_CHARS:,} are allowed. Leave out data written into the cells."
         )
         return Problem("too_large", message, answer.name, answer.notes)
     try:

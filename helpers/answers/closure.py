@@ -156,8 +156,8 @@ class _Search:
             raise Unresolved(
                 f"{_describe_user(need)} uses `{name}` ({self.where(user.cell)}), the "
                 "kernel's record of a "
-                "different cell, which is not stored in the notebook. Give that value a name of its "
-                f"own. {_SKIP_ADVICE}"
+                "different cell, which is not stored in the notebook. Assign this value to a "
+                f"separate name. {_SKIP_ADVICE}"
             )
         # not an error yet: a builtin, a star import or a `global` may still define it
         self.unknown.setdefault(name, user)

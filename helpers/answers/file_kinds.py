@@ -29,7 +29,8 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 _LFS = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (
-    "is UTF-16 text, as redirection in a Windows shell writes it; notebooks are UTF-8. Convert it: "
+    "is UTF-16 text, as written by redirection in a Windows shell, but notebooks are UTF-8. "
+    "Convert it: "
     "iconv -f UTF-16 -t UTF-8 OLD.ipynb > NEW.ipynb"
 )
 # A platform saves text from its text box as HTML without a head: `<p>...`.
@@ -60,7 +61,7 @@ def describe_kind(content: bytes) -> str:
     if not content.strip(b"\0 \t\r\n"):
         if b"\0" not in content:
             return "is empty: save the notebook again."
-        return f"holds only zero bytes: it was damaged when it was saved or copied. {EARLIER_VERSION_ADVICE}"
+        return f"contains only zeros: it was damaged when it was saved or copied. {EARLIER_VERSION_ADVICE}"
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     for beginning, says in _SIGNATURES:
         if text.startswith(beginning):
@@ -83,18 +84,20 @@ def describe_kind(content: bytes) -> str:
             ", choose File > Download > Download .ipynb" if colab else ", download the .ipynb file"
         )
         return (
-            f"holds a link to a notebook, not the notebook. Open the link{where}, and hand it in."
+            f"contains a link to a notebook, not the notebook itself. Open the link{where}, and "
+            f"hand it in."
         )
     marks = [found.start() for found in _CONFLICT_PATTERN.finditer(content)]
     if len(marks) > 1:
         line = content.count(b"\n", 0, marks[0]) + 1
         return (
-            f"holds a merge conflict of git (line {line}). Choose one version, for example with "
+            f"contains a git merge conflict (line {line}). Choose one version, for example with "
             "`git checkout --ours` or `git checkout --theirs` and the file's name, and hand it in."
         )
     if (at := content.find(b"\0")) >= 0:
         return (
-            f"holds zero bytes (the first is byte {at:,}): it was damaged when it was saved or copied. "
+            f"contains zero bytes (the first is byte {at:,}): it was damaged when it was saved or "
+            f"copied. "
             f"{EARLIER_VERSION_ADVICE}"
         )
     if text[:1] not in (b"{", b"[") and _SCRIPT_PATTERN.search(text[:_HEAD_BYTES]):

@@ -224,7 +224,7 @@ def _broken_cell(index: int, error: Exception) -> BrokenCell:
         return BrokenCell(index, error.lineno or 0, error.msg or "invalid syntax")
     if isinstance(error, (RecursionError, MemoryError)):
         return BrokenCell(index, 0, "it is nested too deeply")
-    return BrokenCell(index, 0, "it holds characters that are not text")
+    return BrokenCell(index, 0, "it contains characters that are not text")
 
 
 def parse_quietly(source: str) -> ast.Module:

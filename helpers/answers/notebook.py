@@ -96,14 +96,17 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     except OSError as error:
         raise UnreadableNotebook(_open_message(error, name)) from None
     except ValueError:
-        raise UnreadableNotebook(f"{name} is not a file name: it holds a NUL.") from None
+        raise UnreadableNotebook(
+            f"{name} is not a file name: it contains a NUL character."
+        ) from None
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise UnreadableNotebook(f"{name} {_describe_folder(descriptor)}")
         if not stat.S_ISREG(mode):
             raise UnreadableNotebook(
-                f"{name} is not a regular file (a pipe or device): name the notebook itself."
+                f"{name} is not a regular file, but a pipe or device: pass the path of the "
+                f"notebook."
             )
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -113,8 +116,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         os.close(descriptor)
     if len(content) > MAX_FILE_BYTES:
         raise UnreadableNotebook(
-            f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, remove cells that "
-            "are not yours to hand in, and save it."
+            f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, remove "
+            f"cells that do not belong to your answers, and save it."
         )
     return content
 
@@ -123,7 +126,7 @@ def _describe_folder(descriptor: int) -> str:
     """Return the problem of a folder submitted instead of a notebook, judged by its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
-        return "is a folder, not a notebook: name the .ipynb file inside it."
+        return "is a folder, not a notebook: pass the path of the .ipynb file inside it."
     what = "is a folder without a .ipynb file" if names else "is an empty folder"
     return f"{what}. Hand in the .ipynb file."
 
@@ -239,7 +242,7 @@ def _make_cell(index: int, raw: Any, repairs: list[str]) -> Cell:
         return Cell(index, "", "", "raw")
     kind = raw.get("cell_type")
     if not isinstance(kind, str):
-        repairs.append(f"{number} has no cell type: taken as code")
+        repairs.append(f"{number} has no cell type: treated as code")
         kind = "code"
     source = _cell_source(raw.get("source"))
     if source is None:

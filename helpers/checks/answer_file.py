@@ -146,7 +146,7 @@ def _parse_entry(marker: str, comment: str, body: str, common: str) -> KnownAnsw
         elif kind is not AnswerKind.RIGHT:
             outcome = _parse_outcome(part)
     if kind is AnswerKind.MISTAKE and not words:
-        raise ValueError("the sentence is missing, as comment lines under the marker")
+        raise ValueError("the message is missing: write it as comment lines below the marker")
     if kind is AnswerKind.RIGHT:
         words, body = "", comment + body  # a comment at the start of a program
     if fields["seen"] and not body.strip():

@@ -46,7 +46,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
         )
     if where is not None and not isinstance(where, HostsContext):
         message = (
-            f"where= takes the object that hosts(...) returns, not {where!r}. Write machines = "
+            f"where= needs the object returned by hosts(...), not {where!r}. Write machines = "
             "hosts(...), then where=machines."
         )
         return CheckResult(found_answer.name, "", Outcome.UNREADABLE, message=message)

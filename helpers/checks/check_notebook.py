@@ -157,9 +157,9 @@ def notes_on_strays(
         if heading.notebook not in counted and isinstance(answers.get(name), Answer)
     )
     return tuple(
-        f"An answer to {stray.number} (`{stray.name}`) is in this file, too. It does not count here, because "
-        f"the file has no other answer of {stray.notebook}. If it is meant as an answer, hand it in as that "
-        "notebook."
+        f"This file also contains an answer to {stray.number} (`{stray.name}`). It does not count "
+        f"here, because the file has no other answer from {stray.notebook}. If you want it to "
+        f"count, hand it in as that notebook."
         for stray in strays
     )
 

@@ -51,7 +51,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
             new_lines.append(text)
             continue
         if mark not in _LINE_MARKS:
-            raise ValueError(f"{line!r} begins with none of `- `, `+ ` and two spaces")
+            raise ValueError(f"{line!r} does not begin with `- `, `+ ` or two spaces")
         place, count = _find_line(base, text, start)
         if count != 1:
             raise ValueError(f"`{text.strip()}` {_explain_mismatch(count, start)}")
@@ -66,7 +66,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
         if mark == "  ":
             result.append(base[place])
     if not result and not start:
-        raise ValueError("it names no line of the program that it changes")
+        raise ValueError("it contains no line of the program to be changed")
     return [*result, *_shift_lines(new_lines, indent_change), *base[start:]]
 
 

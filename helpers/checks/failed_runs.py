@@ -17,8 +17,8 @@ from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, Ran
 from helpers.ranks.run import RankFailure, Run
 
 TOO_SLOW_ADVICE = (
-    "This failed only on time, and the machine may have been busy. Check it again when nothing else "
-    "runs."
+    "This answer only exceeded the time limit, and the machine may have been busy. Check it again "
+    "when nothing else is running."
 )
 
 
@@ -99,8 +99,8 @@ def _called_stub(failed: FailedRun) -> str:
 
 def _advise_on_stub(failed: FailedRun) -> str:
     return (
-        f"Your answer needs your answer to Exercise {_called_stub(failed)}, which is not written yet. Write "
-        "that one first."
+        f"Your answer uses your answer to Exercise {_called_stub(failed)}, which is not written "
+        f"yet. Write that answer first."
     )
 
 

@@ -42,7 +42,7 @@ FILES = Limit(
 _DISK = Limit(
     "disk",
     Outcome.DISK_FULL,
-    "It writes more to the disk than there is room for. Look for a loop that writes to a file.",
+    "It writes more data than fits on the disk. Look for a loop that writes to a file.",
 )
 _OUTPUT = Limit(
     "output", Outcome.FLOODED, "It printed too much. Is there an endless loop that prints?"

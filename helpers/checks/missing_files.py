@@ -11,13 +11,13 @@ _NO_MODULE_ADVICE = (
     "cell: only the notebook is handed in, and a check finds no other file."
 )
 _NOT_WRITTEN_YET_ADVICE = (
-    "The file doesn't exist yet when this line runs. If a different rank writes it, wait until it has: for "
-    "example at a barrier, or in a store's `get`, which waits for its key."
+    "The file doesn't exist yet when this line runs. If a different rank writes it, wait until it "
+    "has done so, for example at a barrier, or in a store's `get`, which waits for its key."
 )
 _NO_FILE_ADVICE = (
-    "No file with this name exists when this line runs, because a check starts in an empty folder. If a "
-    "rank writes the file, the other ranks must wait until it has. If the file is your own, write what the "
-    "answer needs into a cell: only the notebook is handed in."
+    "No file with this name exists when this line runs, because a check starts in an empty folder. "
+    "If a rank writes the file, the other ranks must wait until it has done so. If the file is "
+    "your own, write the required contents into a cell: only the notebook is handed in."
 )
 # A folder that a launch made for its ranks: its files were made by the program or for it.
 _FOLDER_OF_LAUNCH_PATTERN = re.compile(r"/world-\d+/")

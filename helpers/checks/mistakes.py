@@ -197,7 +197,8 @@ def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -
     unchanged = (*new_answers[:index], *new_answers[index + 1 :])
     if unchanged != old_answers or not _is_same_entry(new_answers[index : index + 1], entry, text):
         raise ValueError(
-            "it would not read back as one known mistake. Look for a line of the program that begins with "
+            "it could not be read back as a single known mistake. Look for a line of the program "
+            "that begins with "
             "`# %% `, for example in a string, and for ` | ` in the title."
         )
     return new_text

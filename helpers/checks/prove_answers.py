@@ -117,7 +117,7 @@ def find_flaw(exercise: Exercise, entry: KnownAnswer | KnownMistake) -> str:
         _FACT_IN_BRACES_PATTERN.search(case.fill_facts(entry.words))
         for case in _visible_cases(exercise)
     ):
-        return "its sentence names a fact in braces that no case has"
+        return "its message contains a fact in braces that no case has"
     rules = [rule.text for rule in exercise.rules]
     if isinstance(entry, KnownAnswer) and entry.rule and entry.rule not in rules:
         return f"no rule has the text {entry.rule!r}. The rules are: {', '.join(map(repr, rules))}"
@@ -306,9 +306,9 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             if proof.mistake.outcome is Outcome.WRONG:
                 comment += f"; write `| {proof.outcome}` after its title"
         elif proof.is_own:
-            comment = "its author is shown its sentence"
+            comment = "its author is shown its message"
         elif proof.others:
-            comment = f"its author is shown the sentence of: {', '.join(proof.others)}"
+            comment = f"its author is shown the message of: {', '.join(proof.others)}"
         else:
             comment = f"its author is shown a different message: {proof.advice or 'none'}"
             if proof.broken_rules and not proof.advice:
@@ -329,9 +329,7 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
                     and not other.is_own
                 ]
                 similar_names = " or ".join(similar) or "a mistake"
-                comment += (
-                    f"; if {similar_names} behaves like this one, give both the same sentence"
-                )
+                comment += f"; if {similar_names} behaves like this one, give both the same message"
         lines.append(
             f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {outcome_text}; {comment}"
         )

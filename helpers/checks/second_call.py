@@ -19,8 +19,8 @@ from helpers.checks.case_runs import CaseRun, judge_case
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 
 SECOND_CALL_ADVICE = (
-    "This case is right in the first call, and goes wrong only after another one. So something outlives a "
-    "call: a global variable, an attribute of a class or function, or a default argument such as "
+    "This case passes in the first call, and fails only after another call. So something outlives "
+    "a call: a global variable, an attribute of a class or function, or a default argument such as "
     "`parts=[]`, which is created once. Create it inside the function."
 )
 _MAX_SIZES = 2

@@ -29,7 +29,7 @@ from helpers.course.command_parts import (
 @click.option(
     "--sentences",
     is_flag=True,
-    help="List the task's demands next to what tests them; ALL: every task.",
+    help="List the task's requirements next to their tests; ALL: every task.",
 )
 @click.option("--only", metavar="EXERCISE", help="Only this exercise in RESULTS.")
 @click.option("--group", type=int, help="With RESULTS and --only: show the program of this group.")
@@ -49,13 +49,13 @@ def mistakes(
 ) -> None:
     """Check an exercise's known answers, or find a class's mistakes.
 
-    With an exercise, says for each known mistake whether it is rejected and whether its author reads its own
-    sentence, and for the other answers in its file whether they pass or fail as the file says. Exits with 1
-    if one does not. For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
+    With an exercise, reports whether each known mistake is rejected and its author sees its message, and
+    whether the other answers in its file pass or fail as the file states. Exits with 1 if one does not.
+    For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
 
-    With folders that `course grade` wrote, groups the wrong answers of those classes by what they did.
-    --only ping_pong --group 1 shows the program of a group; with --say it becomes a known mistake of your
-    own, and the next learner who makes it reads the sentence.
+    With folders written by `course grade`, groups the wrong answers of these classes by their behavior.
+    --only ping_pong --group 1 shows the program of a group. With --say, this program becomes one of your
+    own known mistakes, and later learners who make it see your message.
     """
     if all(Path(name).is_dir() for name in what):
         command = find_command("class-mistakes")
@@ -64,7 +64,7 @@ def mistakes(
             command, folders=what, only=only, group=group, say=say, sandbox=sandbox
         )
     if len(what) > 1 or only or group:
-        raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
+        raise click.UsageError("Pass one exercise, or folders written by `course grade`.")
     from helpers.checks.mistakes import answers_path, known_mistakes
     from helpers.checks.prove_answers import (
         CannotAdd,

@@ -27,8 +27,8 @@ from helpers.course.paths import path_names
 def lab(lab_args: tuple[str, ...]) -> None:
     """Open the course in JupyterLab.
 
-    First copies the notebooks that you do not have yet into your folder: work/, or ~/real-ranks
-    where this copy of the course is not yours, or REAL_RANKS_WORK. Nothing is overwritten.
+    First copies missing notebooks to your folder, without overwriting anything. This folder is work/ by
+    default, ~/real-ranks on a shared installation, or REAL_RANKS_WORK if it is set.
     Further arguments are passed to JupyterLab, and `jupyter lab --help` lists them:
     course lab --no-browser --port 8899
     """
@@ -213,10 +213,9 @@ def reset(notebook: str) -> None:
 @click.command(cls=Command, title=TO_LEARN)
 @as_json_option
 def doctor(as_json: bool) -> None:
-    """Test what the course needs on this machine.
+    """Test the course's requirements on this machine.
 
-    Says how to repair what does not work. Exits with 1 if something is missing that the course
-    cannot do without.
+    Explains how to fix any problems. Exits with 1 if an essential requirement is missing.
     """
     from helpers.course.doctor import exit_code, format_finding, run_probes
 

@@ -66,7 +66,7 @@ def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterat
             yield Finding(name, "missing", str(error), advice)
         except Exception as error:  # a failing probe must not hide the results of the others
             detail = f"could not be tried: {type(error).__name__}: {error}"
-            venv = "`make venv` installs what the course needs."
+            venv = "`make venv` installs the course's requirements."
             yield Finding(name, "missing", detail, advice or venv)
         else:
             yield Finding(name, "ok", detail) if fine else Finding(name, "warning", detail, advice)

@@ -201,8 +201,8 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
                 f"All members have called {where}. It has completed on {name_some(states['completed'])}, "
                 f"but not on {name_some(late)}.",
                 f"The calls match. Look at the machine, the GPU and the network of {name_some(late)}, and "
-                "at an error in its log. If the job is running, take another dump: perhaps the call has "
-                "ended meanwhile.",
+                "at an error in its log. If the job is running, take another dump: the call might "
+                "have finished in the meantime.",
                 tuple(late),
             )
         if {"started", "scheduled"} <= states.keys():
@@ -221,7 +221,7 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             f"All members have called {where}, with the same sizes and dtypes, and none has finished it.",
             "The dumps show no difference. They do not contain roots (`src`, `dst`) and ops (SUM, AVG): "
             "compare these first. Otherwise look at the network (`NCCL_DEBUG=INFO`), or, if the job is "
-            "running, take another dump: perhaps it is not a hang.",
+            "running, take another dump: it might not be a hang.",
         )
     return None
 

@@ -31,8 +31,9 @@ _NOT_READ = 1
 def explain(folder: Path, report: Path | None, as_json: bool) -> None:
     """Explain a hang from the flight-recorder dumps in FOLDER.
 
-    Reads what torch 2.5 to 2.15 writes with NCCL or gloo, pickles and JSON, one file for each rank, named by
-    the rank. Stacks of py-spy or torch's debug server in text files (rank0.txt) are added.
+    Reads the dumps that torch 2.5 to 2.15 writes with NCCL or gloo, as pickles or JSON, in one file for each
+    rank, with the rank's number in its name. Adds stacks of py-spy or torch's debug server in text files
+    (rank0.txt).
 
     Exit code: 0 if nothing is suspicious, 2 if a hang was explained, 1 if dumps could not be read.
     """

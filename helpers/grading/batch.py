@@ -242,7 +242,8 @@ def _fault_record(job: Job, level: str, why: str) -> Record:
         job.file,
         "",
         Status.HARNESS_FAULT,
-        message=f"{why[:500]} No points are lost: grade this file again, or elsewhere.",
+        message=f"{why[:500]} No points are lost: grade this file again, "
+        "or on a different machine.",
         protection=protection_here(level),
     )
 

@@ -51,7 +51,7 @@ UNRECORDED_NAMES = frozenset(
     }
 )
 
-UNRECORDED_FLAG = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
+UNRECORDED_FLAG = "uses `{name}`, by which ranks can communicate unrecorded: check the reason"
 
 
 # Names for reaching the code around an answer, and changing a rank's reports.
@@ -75,9 +75,9 @@ INTROSPECTION_NAMES = frozenset(
     }
 )
 
-INTROSPECTION_FLAG = "uses `{name}`, by which it can change what its rank reports: look at what for"
+INTROSPECTION_FLAG = "uses `{name}`, which can change its rank's reports: check the reason"
 
-REPLACEMENT_FLAG = "replaces `{name}`, which may influence what its rank reports: look at what for"
+REPLACEMENT_FLAG = "replaces `{name}`, which might influence its rank's reports: check the reason"
 
 ALLOWED_REPLACEMENTS = frozenset({"dist.distributed_c10d._world.group_count"})
 """Attributes replaced by a notebook's code. No report depends on the number of groups."""
@@ -87,7 +87,7 @@ ALLOWED_IMPORTS = frozenset(
 )
 """Inner modules imported by a notebook's cells."""
 
-IMPORT_FLAG = "imports `{name}`, which is not the door that answers use: look at what for"
+IMPORT_FLAG = "imports `{name}`, which is not a module meant for answers: check the reason"
 
 
 def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ class CannotWrite(CannotGrade):
         self.path, self.why = path, why
 
     def __str__(self) -> str:
-        return f"{self.path} cannot be written: {self.why}. What was graded before is kept."
+        return f"{self.path} cannot be written: {self.why}. Earlier results are kept."
 
 
 @contextmanager

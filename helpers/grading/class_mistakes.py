@@ -43,7 +43,7 @@ def print_mistakes(
         click.ClickException: The options, results or sandbox cannot be used.
     """
     if (number is not None or sentence) and not (only and number):
-        raise click.UsageError("A group is named by --only EXERCISE and --group NUMBER.")
+        raise click.UsageError("To select a group, pass --only EXERCISE and --group NUMBER.")
     try:
         exercise = find_exercise(only) if only else None
         answers = wrong_answers([(str(folder), _read_records(folder)) for folder in results])
@@ -68,7 +68,7 @@ def print_mistakes(
     groups = found[exercise.name]
     if not 1 <= number <= len(groups):
         raise click.ClickException(
-            f"There are {len(groups)} groups: name one of 1 to {len(groups)}."
+            f"There are {len(groups)} groups: choose one from 1 to {len(groups)}."
         )
     click.echo("\n".join(_format_group(number, groups[number - 1])))
     if sentence:
@@ -82,7 +82,7 @@ def _read_records(folder: Path) -> list[Record]:
     except (OSError, ValueError) as error:
         raise CannotGrade(f"{folder}: {error}") from None
     if not records:
-        raise CannotGrade(f"{folder} has no records: name a folder that `course grade` wrote.")
+        raise CannotGrade(f"{folder} has no records: pass a folder written by `course grade`.")
     return records
 
 
@@ -104,9 +104,9 @@ def _summarize_group(group: AnswerGroup) -> list[str]:
     first = group.answers[0]
     lines = [f"{plural(len(group.learners), 'learner')} ({programs}), {first.outcome}"]
     if group.advice:
-        lines.append(f"They read: {_clip_line(group.advice)}")
+        lines.append(f"Message: {_clip_line(group.advice)}")
     else:
-        lines.append(f"No sentence yet. {_clip_line(_describe_failure(group))}")
+        lines.append(f"No message yet. {_clip_line(_describe_failure(group))}")
     return lines
 
 

@@ -105,7 +105,10 @@ def _print_summary(records: Sequence[Record]) -> int:
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
     line = f"{counts[Status.GRADED]} of {plural(len(records), 'submission')} graded"
     if kept:
-        line += f", {kept:,} of their exercises without a new run because an equal answer was run before"
+        line += (
+            f", {kept:,} of their exercises without a new run, because an identical answer "
+            "had been run before"
+        )
     for status, words in (
         (Status.UNREADABLE, "cannot be read"),
         (Status.HARNESS_FAULT, "met a fault of this machine (no points lost)"),

@@ -33,7 +33,7 @@ from helpers.course.command_parts import (
     "--sandbox",
     type=click.Choice(["auto", "bubblewrap", "landlock", "none"]),
     default="auto",
-    help="The sandbox for answers; auto takes the strongest that works here.",
+    help="The sandbox for answers; auto chooses the strongest one that works here.",
 )
 @click.option(
     "--jobs",
@@ -81,9 +81,9 @@ from helpers.course.command_parts import (
 def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
 
-    One file for each learner, one folder for each, or an LMS's export. If it is killed, run the same
-    command again: it continues. Exits with 1 if a hand-in could not be read or graded, or a learner
-    is not on the roster; with 2 if nothing could be done.
+    FOLDER has one file for each learner, one folder for each learner, or an LMS's export. If grading is
+    interrupted, continue by running the same command again. Exits with 1 if a submission could not be read
+    or graded, or a learner is not on the roster; with 2 if nothing could be done.
     """
     from helpers.grading.command import grade_folder, result_as_data
     from helpers.grading.grade_options import CannotGrade, Setting
@@ -143,7 +143,8 @@ def release(
         click.echo(error, err=True)
         sys.exit(2)
     click.echo(
-        f"{len(files)} files in {relative_path(out)}. Zip it, or put it where learners can get it."
+        f"{len(files)} files in {relative_path(out)}. Zip this folder, or put it where learners "
+        f"can get it."
     )
     if not without_mistakes:
         click.echo(describe_mistakes(workspaces.find_workspace()))
@@ -151,13 +152,13 @@ def release(
 
 @click.command(cls=Command, title=TO_TEACH)
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--secret", required=True, help="Secret for the hidden cases; keep it.")
+@click.option("--secret", required=True, help="Secret for the hidden cases; keep it safe.")
 @click.option(
     "--notebooks", default="", help='Notebooks that count, such as "04 05" (default: all).'
 )
 @click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml with the weights.")
 def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> None:
-    """Write the zip that Gradescope takes as an autograder.
+    """Write an autograder as a zip for Gradescope.
 
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
@@ -192,7 +193,7 @@ def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> N
 def class_mistakes(
     folders: Sequence[str], only: str | None, group: int | None, say: str, sandbox: str
 ) -> None:
-    """Group the wrong answers of classes by what they did: `course mistakes RESULTS` calls this."""
+    """Group the wrong answers of classes by their behavior: `course mistakes RESULTS` calls this."""
     from helpers.grading.class_mistakes import print_mistakes
 
     sys.exit(print_mistakes([Path(name) for name in folders], only, group, say, sandbox))

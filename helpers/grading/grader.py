@@ -52,7 +52,9 @@ FAULT = Outcome.FAULT.value
 NOT_RUN = (
     "All answers of this file are the course's own solutions, word for word, so they were not run."
 )
-SLOW_FLAG = "by the clock alone this answer is too slow: grade it again when the machine is idle"
+SLOW_FLAG = (
+    "this answer failed only by exceeding the time limit: grade it again when the machine is idle"
+)
 # Outcomes that become "too slow" if the answer could not be tried without other answers.
 _SLOW_OUTCOMES = {Outcome.TIMED_OUT.value, Outcome.TOO_SLOW.value, Outcome.CRASHED.value}
 # Number of times that a sandbox may be ended from outside before the machine is blamed.
@@ -396,5 +398,5 @@ def fault_record(exercise: Exercise) -> ExerciseRecord:
         FAULT,
         out_of=0.0,
         message="This machine could not grade it: the reference solution fails here as well.",
-        flags=("harness fault: grade this exercise again, or elsewhere",),
+        flags=("harness fault: grade this exercise again, or on a different machine",),
     )

@@ -37,7 +37,7 @@ def read_inputs(setting: Setting) -> Inputs:
     folder, out = setting.folder, setting.out
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(
-            f"{out} is inside {folder}, among what was handed in: name another place."
+            f"{out} is inside {folder}, among the submissions: choose a different folder."
         )
     files = (setting.roster, setting.policy, setting.overrides, setting.groups)
     submissions = find_submissions(folder, [path for path in files if path is not None])
@@ -66,7 +66,7 @@ def _read_own_mistakes() -> None:
 
 def _secret(out: Path) -> str:
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CannotGrade(f"{out} is not a folder: name one for the results.")
+        raise CannotGrade(f"{out} is not a folder: choose a folder for the results.")
     try:
         # private, because on a hub teacher and learners share a machine
         out.mkdir(mode=0o700, parents=True, exist_ok=True)

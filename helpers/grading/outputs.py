@@ -51,7 +51,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     lines = []
     kept = record_paths(inputs.jobs, setting.out).values()
     if gone := remove_withdrawn(setting.out / "records", kept):
-        words = "removed the results of files that are no longer handed in"
+        words = "removed the results of files that are no longer among the submissions"
         lines.append(f"Note: {', '.join(gone)}: {words}.")
     people, course = inputs.people, _build_course(records, inputs, setting)
     counted = [record for standing in course.standings for record in standing.records]
@@ -68,11 +68,12 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
         if not path.exists():
-            words = "removed, because it held the points of an earlier run and this run does not write it"
+            words = "removed, because it contained an earlier run's points, and this run does not write it"
             lines.append(f"Note: {path}: {words}.")
     if people.match and not any(path in written for path in platforms):
         words = (
-            f"has none of the columns by which {' or '.join(IMPORT_FILES)} is written. If it comes from "
+            f"has none of the columns from which {' or '.join(IMPORT_FILES)} is written. If it "
+            f"comes from "
             f"{' or '.join(each.title for each in PLATFORMS if each.import_file)}, set the platform's "
             "language to English and export it again"
         )
@@ -135,7 +136,9 @@ def _course_notes(course: Course, are_named: bool) -> Iterator[str]:
         words = f"Answers in these notebooks earn no points, because {why}: {names}"
         yield f"Note: {words}."
     for name in course.rare:
-        words = "counts for everybody, although most have not handed it in: --notebooks says which count"
+        words = (
+            "counts, although most learners have not handed it in: to change this, use --notebooks"
+        )
         yield f"Note: {name} {words}."
     for standing in course.standings:
         if standing.own:

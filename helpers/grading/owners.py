@@ -71,8 +71,8 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
         if len(same) > 1:
             different = ", ".join(_distinguishing_texts(same))
             notices.append(
-                f"{same[0].name}: {len(same)} submissions have this name or one that looks like it. They are "
-                f"kept apart: {different}"
+                f"{same[0].name}: {len(same)} submissions have this name or a similar one. They "
+                f"are kept apart: {different}"
             )
     return names
 

@@ -74,7 +74,7 @@ class ExerciseRecord:
             return self.flags[:10]
         return *self.flags[
             :10
-        ], f"only the answer's own ranks vouch for: {', '.join(self.reported)}"
+        ], f"reported only by the answer's own ranks: {', '.join(self.reported)}"
 
     @property
     def passed(self) -> bool:

@@ -75,7 +75,7 @@ def write_bundle(
         ReleaseError: The bundle cannot be written.
     """
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-        raise ReleaseError(f"{out} is there already: name a new folder.")
+        raise ReleaseError(f"{out} already exists: choose a new folder.")
     sums = {}
     try:
         mistakes = choose_mistakes(workspace)
@@ -192,11 +192,11 @@ def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
         else:
             contents = set()
         if not contents:
-            found.append(f"{name} is in the bundle, and not here")
+            found.append(f"{name} is in the bundle, but not here")
         elif name not in sums:
-            found.append(f"{name} is here, and not in the bundle")
+            found.append(f"{name} is here, but not in the bundle")
         elif sums[name] not in contents:
-            found.append(f"{name} is not as it was handed out")
+            found.append(f"{name} differs from the version handed out")
     return found
 
 

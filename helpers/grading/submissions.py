@@ -111,7 +111,7 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
     """
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise NoSubmissions(f"{folder} {what}: name the folder with what was handed in.")
+        raise NoSubmissions(f"{folder} {what}: pass the folder with the submissions.")
     notices: list[str] = []
     found: dict[Source, _Found] = {}
     shared = _class_folders(folder)
@@ -128,7 +128,7 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
     ]
     if not jobs:
         raise NoSubmissions(
-            f"{folder} holds no notebook (.ipynb): name the folder with what was handed in."
+            f"{folder} contains no notebook (.ipynb): pass the folder with the submissions."
         )
     count = Counter(job.learner for job in jobs)
     jobs = [replace(job, file_count=count[job.learner]) for job in jobs]
@@ -244,7 +244,7 @@ def _add_class_folder(
         elif _is_handed_in(entry.name):
             files[entry.name] = _notebook_in(path)
         else:
-            notices.append(f"{_relative_path(path, folder)}: not a notebook, passed over")
+            notices.append(f"{_relative_path(path, folder)}: not a notebook, ignored")
     added = files_of_platforms(Entries(tuple(folders), tuple(files), here.name))
     files = {name: notebook for name, notebook in files.items() if name not in added}
     entries = Entries(tuple(folders), tuple(files), here.name)
@@ -257,7 +257,10 @@ def _add_class_folder(
             is_notebook = path.is_symlink() or _may_be_notebook(path)
             (own.files if is_notebook else own.others).append(path)
             if find_notebook_names(source.name):
-                notices.append(f"{_relative_path(path, folder)}: the name does not say whose it is")
+                notices.append(
+                    f"{_relative_path(path, folder)}: its name does not show which "
+                    f"learner it belongs to"
+                )
         if source.attempt:
             own.attempts |= {each: source.attempt for each in own.files if each not in before}
 
@@ -297,18 +300,18 @@ def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str])
         for entry in _entries(here, folder, notices):
             looked += 1
             if looked > MAX_ENTRIES:
-                notices.append(f"{name}: more than {MAX_ENTRIES:,} files, the others passed over")
+                notices.append(f"{name}: more than {MAX_ENTRIES:,} files, the others were ignored")
                 return
             path = Path(entry.path)
             if entry.is_symlink():
-                notices.append(f"{_relative_path(path, folder)}: a symbolic link, passed over")
+                notices.append(f"{_relative_path(path, folder)}: a symbolic link, ignored")
             elif entry.is_dir(follow_symlinks=False):
                 if depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
             elif not _may_be_notebook(path):
                 submission.others += [path] * (len(submission.others) <= _MAX_OTHER_FILES)
             elif len(submission.files) - before >= MAX_FILES:
-                notices.append(f"{name}: more than {MAX_FILES} notebooks, the others passed over")
+                notices.append(f"{name}: more than {MAX_FILES} notebooks, the others were ignored")
                 return
             else:
                 submission.files.append(path)
@@ -318,8 +321,9 @@ def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str])
     if len(same := _with_same_notebook(top, submission.files[before:])) > 1:
         folders = ", ".join(map(printable, sorted(same)[:4]))
         notices.append(
-            f"{name}: taken as one learner's folder, although folders in it ({folders}) hold the same "
-            f"notebook. If they are several learners', move them up next to {name}, or grade {name} itself"
+            f"{name}: treated as one learner's folder, although its subfolders ({folders}) contain "
+            f"the same notebook. If they are several learners', move them up next to {name}, or "
+            f"grade {name} itself"
         )
 
 

@@ -316,7 +316,7 @@ def _check_scheduler(address: str) -> None:
                 raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
     if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
         raise LaunchError(
-            f"what answers at {address} is not a Dask scheduler, whose port is 8786 by default."
+            f"the server at {address} is not a Dask scheduler, whose port is 8786 by default."
         )
 
 

@@ -18,7 +18,7 @@ def check_text(*names: object) -> None:
     for name in names:
         if not isinstance(name, str):
             raise LaunchError(
-                f"{name!r} is a {type(name).__name__}, and a name or an address is a string."
+                f"{name!r} is a {type(name).__name__}, but a name or an address must be a string."
             )
 
 

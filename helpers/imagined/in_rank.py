@@ -170,9 +170,10 @@ _NO_STORAGE_MESSAGES = (
     ".numpy() is not",
 )
 _ADVICE = (
-    "this line needs the values of a tensor, and imagined tensors have none: `.item()`, `if tensor`, "
-    "collectives of Python objects, and DDP's reducer in C++ are such places. For a small model "
-    "write imagine(..., real_tensors=True): then there are numbers, although they mean nothing."
+    "this line needs the values of a tensor, but imagined tensors have none. Examples of such "
+    "lines are `.item()`, `if tensor`, collectives of Python objects, and DDP's reducer in C++. "
+    "For a small model, write imagine(..., real_tensors=True): then tensors have values, although "
+    "these mean nothing."
 )
 
 

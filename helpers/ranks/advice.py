@@ -60,7 +60,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "EOF when reading a line",
-        "Ranks have no stdin. Call input() in the notebook and pass what it returns: "
+        "Ranks have no stdin. Call input() in the notebook and pass its result: "
         "launch(f, args=(text,)).",
         kind="EOFError",
     ),
@@ -104,7 +104,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         r"AllreduceOptions, .*Invoked with: .*ProcessGroup object",
-        "The second argument of all_reduce is the operation. Name the group: "
+        "The second argument of all_reduce is the operation. Pass the group by name: "
         "dist.all_reduce(x, group=group).",
         kind="TypeError",
     ),
@@ -115,7 +115,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         r"(Broadcast|Reduce)Options, .*Invoked with: .*ProcessGroup object",
-        "The second argument is the root, a rank's number. Name the group: "
+        "The second argument is the root, a rank's number. Pass the group by name: "
         "dist.broadcast(x, src=0, group=group), dist.reduce(x, dst=0, group=group).",
         kind="TypeError",
     ),
@@ -125,7 +125,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "not supported between instances of 'int' and '.*ProcessGroup'",
-        "The second argument of send and recv is the other rank's number. Name the group: "
+        "The second argument of send and recv is the other rank's number. Pass the group by name: "
         "dist.send(x, dst=1, group=group).",
         kind="TypeError",
     ),
@@ -135,8 +135,8 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "Expected parameter `(output_tensor_list|input_tensor_list)`",
-        "Both arguments are lists with a tensor for each rank: dist.all_to_all(outputs, inputs). For single "
-        "tensors there is dist.all_to_all_single(output, input).",
+        "Both arguments are lists with a tensor for each rank: dist.all_to_all(outputs, inputs). "
+        "For single tensors, use dist.all_to_all_single(output, input).",
     ),
     _KnownError(
         "Expected parameter `output`",
@@ -164,7 +164,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "allgather: invalid output tensor list|allgather: invalid tensor size|outputShape.* == inputShape",
-        "The output comes first, and the sizes must fit: "
+        "The output comes first, and the sizes must match: "
         "dist.all_gather_into_tensor(output, input) needs an output of world_size times the input, "
         "dist.reduce_scatter_tensor(output, input) an input of world_size times the output.",
         line_pattern=r"_tensor\(",
@@ -191,15 +191,16 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "Size mismatch between saved .* and current",
-        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. That tensor "
-        "must have the whole tensor's shape, as a DTensor or unsharded. If it has, build the model with the "
-        "same sizes as when it was saved.",
+        "The checkpoint's tensor has a different shape from the tensor into which it is loaded. "
+        "The latter must have the full shape, either as a DTensor or unsharded. If it already does, "
+        "build the model with the same sizes as when the checkpoint was saved.",
     ),
     _KnownError(
         "connection (was )?(closed|reset)|closed by peer|broken pipe",
         "The rank at the other end has disconnected: it has returned early, or called "
         "destroy_process_group(), while this rank still needs it. All ranks must make the same calls before "
-        "one of them leaves. If one rank decides to leave, let all ranks learn it in an all_reduce.",
+        "one of them leaves. If one rank decides to leave, let all ranks know by calling "
+        "all_reduce.",
     ),
     _KnownError(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",

@@ -289,8 +289,8 @@ def make_run(
 
 
 _LATE_VARIABLE_NOTE = (
-    "torch reads it at import, before the ranks exist. On this machine, env= may set it if all ranks "
-    "get the same value."
+    "torch reads it at import, before the ranks exist. On this machine, you can set it with env= "
+    "if all ranks get the same value."
 )
 # Each holds another copy of torch in memory.
 _MAX_OTHER_SERVERS = 2

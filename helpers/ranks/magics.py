@@ -53,7 +53,7 @@ USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--
 
 _ENDED_ADVICE = (
     "These ranks were terminated, and everything defined on them is lost. The next %%ranks cell "
-    "starts new ranks: first run the cells that define what you need again."
+    "starts new ranks: first rerun the cells with the definitions that you need."
 )
 
 

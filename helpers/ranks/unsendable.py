@@ -48,8 +48,8 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (queue.Queue, queue.SimpleQueue),
         "a queue for the threads of one process",
-        "Ranks are processes: use dist.send and dist.recv between them, and return what the notebook "
-        "is to see.",
+        "Ranks are processes: use dist.send and dist.recv between them, and return the values that "
+        "the notebook needs.",
     ),
     (
         (types.GeneratorType, types.AsyncGeneratorType),

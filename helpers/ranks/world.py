@@ -372,7 +372,9 @@ class World:
             member.thread_errors = (*member.thread_errors, error)[:MAX_THREAD_ERRORS]
         elif kind == wire.QUESTION and not member.is_done:
             if self.caller.reply is None:
-                raise wire.WireError("a question, but the caller answers none")
+                raise wire.WireError(
+                    "the rank asked a question, but this caller has no function to answer it"
+                )
             text = json.encode(self.caller.reply(json.decode(body)))
             with contextlib.suppress(OSError):  # a rank that does not read replies
                 wire.send_frame(member.sock, wire.REPLY, text)

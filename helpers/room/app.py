@@ -258,7 +258,7 @@ class _Service:
         try:
             new = await self.room.store.add(learner.id, message.events)
         except TooManyEvents:
-            raise HTTPException(429, "You have sent more than the board keeps.") from None
+            raise HTTPException(429, "You have sent more data than the board stores.") from None
         except sqlite3.IntegrityError:  # the learner was removed while the post was being stored
             raise HTTPException(401, _UNKNOWN_LEARNER) from None
         for happened in new:
@@ -281,7 +281,7 @@ class _Service:
             where = f"{self.room.prefix}/login" if self.room.login_routes else ""
             raise HTTPException(
                 303 if where else 403,
-                "This page is the teacher's. Open the address that `course room serve` has printed.",
+                "This page is for the teacher. Open the address printed by `course room serve`.",
                 {"Location": where} if where else None,
             )
 
@@ -378,7 +378,7 @@ class _Service:
         self._require_teacher(request)
         # Pages of other origins cannot send this header without a preflight request, which is refused.
         if request.headers.get("x-room") != "board":
-            raise HTTPException(403, "Only the board's own page can ask for this.")
+            raise HTTPException(403, "Only the board's page can request this.")
 
 
 @contextmanager
@@ -412,7 +412,7 @@ async def _run_mistake(mistake: SharedMistake) -> str:
             if isinstance(error, asyncio.CancelledError):
                 raise
         if not file.exists():
-            raise HTTPException(500, "The mistake could not be run: the terminal says why.")
+            raise HTTPException(500, "The mistake could not be run: the terminal shows the reason.")
         return file.read_text(encoding="utf-8")
 
 

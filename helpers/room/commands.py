@@ -47,8 +47,8 @@ _ROOM_FILE = click.option(
 def serve(file: Path | None, **options: Any) -> None:
     """Serve the board until Ctrl-C.
 
-    Prints what learners run to join, and the address at which you see the class. Started again with the same
-    file, the board has the same class, code and address.
+    Prints the line that learners run to join, and your address for watching the class. If you start the
+    board again with the same file, it has the same class, code and address.
     """
     with _room_server() as rooms:
         rooms.serve(file or _room_file(), **options)
@@ -59,13 +59,13 @@ def serve(file: Path | None, **options: Any) -> None:
 @click.argument("name", default="")
 @click.option("--silent", is_flag=True, help="All learners who joined but sent nothing.")
 def forget(file: Path | None, name: str, silent: bool) -> None:
-    """Remove a learner and all that the board keeps of them.
+    """Remove a learner and all data about them.
 
-    NAME is the name on the board. A board that is being served updates within a second.
-    If made-up learners fill a room: course room new-code, then course room forget --silent
+    NAME is the name on the board. A running board updates within a second.
+    If fake learners fill a room, run: course room new-code, then course room forget --silent
     """
     if silent == bool(name):
-        raise click.UsageError("name a learner, or give --silent")
+        raise click.UsageError("pass the name of a learner, or --silent")
     with _room_server() as rooms:
         if silent:
             count = rooms.forget_silent(file or _room_file())

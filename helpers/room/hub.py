@@ -71,7 +71,7 @@ class Hub:
             code = request.query_params.get("code")
             if not code or not state or request.query_params.get("state") != state:
                 raise HTTPException(
-                    403, "This login is not one that the board began: open it again."
+                    403, "This login was not started by the board: open the board again."
                 )
             token = await asyncio.to_thread(self._auth.token_for_code, code)
             user = await asyncio.to_thread(self._auth.user_for_token, token)

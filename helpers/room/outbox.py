@@ -191,7 +191,7 @@ def join_as_user(refused_token: str = "") -> JoinedRoom:
         )
     if not token:  # never send the server's token, which could be used to run code as this user
         raise RoomError(
-            "This hub gives its users no token for the room. docs/room.md says how it can."
+            "This hub gives its users no token for the room. docs/room.md explains how to add one."
         )
     # If two kernels joined at the same time, the second would make the first one's token invalid.
     with locked(_room_file()):
@@ -278,4 +278,4 @@ def post(
             f"No board answers at {url} ({why}). Compare the address with the one your teacher shows."
         ) from None
     except (msgspec.MsgspecError, ValueError) as error:
-        raise RoomError(f"What answers at {url} is not a board ({error}).") from None
+        raise RoomError(f"The server at {url} is not a board ({error}).") from None

@@ -134,7 +134,7 @@ def replace_code(file: Path) -> str:
 def _open_store(file: Path, exclusive: bool = True) -> Store:
     try:
         if not exclusive and not file.exists():
-            raise NotARoom(f"There is no room at {file}. --file names another file.")
+            raise NotARoom(f"There is no room at {file}. Choose a different file with --file.")
         store = Store(file)
         if exclusive:
             store.lock()
@@ -153,7 +153,7 @@ def _change_user(user: str) -> None:
     except KeyError:
         raise CannotServe(f"--user: there is no user {user!r} on this machine.") from None
     except PermissionError:
-        raise CannotServe("--user needs root, which it gives up.") from None
+        raise CannotServe("--user needs root, whose permissions it then drops.") from None
 
 
 def run_server(room: Room, listening: socket.socket) -> None:
@@ -198,7 +198,8 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise CannotServe(
-            f"{host}:{port} cannot be used: {error.strerror or error}. --port names another port."
+            f"{host}:{port} cannot be used: {error.strerror or error}. Choose a different port "
+            f"with --port."
         ) from None
 
 

@@ -109,7 +109,8 @@ class Store:
             raise NotARoom(f"{path} cannot be opened: {error.strerror}. Name a file.") from error
         except sqlite3.Error as error:
             raise NotARoom(
-                f"{path} is not the database of a room ({error}). --file names another file."
+                f"{path} is not the database of a room ({error}). Choose a different file with "
+                f"--file."
             ) from error
         self._queue: asyncio.Queue[_PendingPost] = asyncio.Queue()
         self._busy = asyncio.Lock()
@@ -126,7 +127,8 @@ class Store:
         except BlockingIOError:
             lock.close()
             raise NotARoom(
-                f"Another board serves {self._path}. End it first, or name another file (--file)."
+                f"Another board is serving {self._path}. Stop it first, or choose a different file "
+                f"(--file)."
             ) from None
         except OSError as error:
             lock.close()

@@ -38,12 +38,12 @@ class _NotStarted(CommandError):
 @click.option(
     "--ranks", default=2, show_default=True, help="Ranks to start, on all nodes together."
 )
-@click.option("--nnodes", default=1, show_default=True, help="Nodes that the ranks seem to be on.")
-@click.option("--timeout", type=float, help="Seconds that the script may take (default: no limit).")
+@click.option("--nnodes", default=1, show_default=True, help="Number of nodes to simulate.")
+@click.option("--timeout", type=float, help="Time limit in seconds (default: no limit).")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a page with the run, to step through.",
+    help="Write a page for stepping through the run.",
 )
 @click.option(
     "--check-steps",
@@ -57,10 +57,10 @@ class _NotStarted(CommandError):
 def run(script: str, arguments: tuple[str, ...], **options: Any) -> None:
     """Run your own script on real ranks, as torchrun would.
 
-    If ranks hang, fail or make different calls, it says which rank, which call and which line.
+    If ranks hang, fail or make different calls, it reports the rank, the call and the line.
 
     \b
-    Exit codes: 0  all ranks succeeded    3  the time was up
+    Exit codes: 0  all ranks succeeded    3  the time limit was reached
                 1  a rank failed          4  the script could not be started
                 2  a deadlock             5  --check-steps found a fault
     """

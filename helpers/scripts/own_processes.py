@@ -108,8 +108,9 @@ class OwnProcesses:
         def init_process_group(*args: Any, **kwargs: Any) -> None:
             if self._processes and not self._has_run and os.getpid() == self.pid:
                 raise StartsProcesses(
-                    f"{self.script} starts processes as ranks{self._line}, and is a rank itself. Let it be "
-                    "one rank only, which reads RANK from os.environ, or run it with plain python."
+                    f"{self.script} starts processes as ranks{self._line}, and is a rank itself. "
+                    f"Make it a single rank that reads RANK from os.environ, or run it with plain "
+                    f"python."
                 )
             original(*args, **kwargs)
 

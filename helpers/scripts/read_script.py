@@ -50,7 +50,7 @@ def read_script(name: str | Path) -> Script:
     path = Path(os.path.abspath(shown))
     if path.is_dir():
         inside = sorted(each.name for each in path.glob("*.py"))[:3]
-        example = f" Name a file in it, such as {shown.rstrip('/')}/{inside[0]}." if inside else ""
+        example = f" Pass a file in it, such as {shown.rstrip('/')}/{inside[0]}." if inside else ""
         raise LaunchError(f"{shown} is a folder, not a script.{example}")
     try:
         source = path.read_bytes()

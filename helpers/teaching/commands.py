@@ -27,7 +27,7 @@ from helpers.views.plain import plural
 def sessions(path: str, hours: float) -> None:
     """Divide a path into sessions for a class.
 
-    Says what to explain, when each exercise begins, and when to have breaks. For example, in evenings:
+    Lists the parts to explain, the start of each exercise, and breaks. For example, for evenings:
     course sessions --path ddp --hours 2
     """
     from helpers.course.paths import paths
@@ -38,7 +38,7 @@ def sessions(path: str, hours: float) -> None:
     try:
         program = divide_path(known, chosen, int(60 * hours))
     except ValueError as error:
-        raise click.ClickException(f"{error} Give more --hours.") from error
+        raise click.ClickException(f"{error} Increase --hours.") from error
     click.echo(format_program(chosen, program))
 
 
@@ -99,7 +99,7 @@ def slides(
 def teach(out: Path) -> None:
     """Write a teacher's page about each exercise.
 
-    A page for each, with the usual wrong answers, hints and a solution: for teachers, not for learners.
+    Each page has common wrong answers, hints and a solution. The pages are for teachers, not for learners.
     """
     with _extra_slides():
         from helpers.teaching.lesson import read_lessons

@@ -57,7 +57,7 @@ def divide_path(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> 
     lesson = None
     for step in steps_of_path(lessons, path):
         if step.minutes > minutes:
-            raise ValueError(f"“{step.part.title}” alone takes {step.minutes} minutes.")
+            raise ValueError(f"The part “{step.part.title}” takes {step.minutes} minutes.")
         lines = sessions[-1]
         now = lines[-1].end if lines else 0
         pause = BREAK_MINUTES if since >= WORK_BEFORE_BREAK_MINUTES else 0

@@ -104,7 +104,7 @@ _UNEVEN_ADVICE = (
 _ROLL_CALL = "monitored_barrier"
 _ROLL_CALL_ADVICE = (
     "monitored_barrier is a collective, too: rank {rank} must call it before its {call}, or no rank may "
-    "call it. It names missing ranks only when its timeout is over."
+    "call it. It names missing ranks only after its timeout."
 )
 _COALESCED_ADVICE = "Inside the coalescing block, every rank must make the same calls."
 _DIFFERENCE_TEXTS = {

@@ -40,7 +40,8 @@ def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
                     "unmatched",
                     f"The tags differ: rank {send.rank} sends {describe_tag(send)}{at(send)}, while rank "
                     f"{recv.rank} receives {describe_tag(recv)}{at(recv)}.",
-                    "A receive takes only a message with its own tag; without `tag` it is tag 0. Give "
+                    "A receive only accepts a message with the same tag, which is 0 by default. "
+                    "Give "
                     "both calls the same tag, or reorder the calls so that they match.",
                     (send.rank, recv.rank),
                 )
@@ -64,7 +65,8 @@ def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
             "unmatched",
             f"The peers differ: rank {send.rank} sends to rank {recv.rank}{at(send)}, but rank {recv.rank} "
             f"receives from rank {recv.peer}{at(recv)}.",
-            "A receive must name the rank that sends to it. In a ring, a rank that sends to rank + 1 "
+            "A receive must use the number of the sending rank. In a ring, a rank that sends to "
+            "rank + 1 "
             "receives from rank - 1.",
             (send.rank, recv.rank),
         )
@@ -122,8 +124,8 @@ def _describe_cycle(cycle: list[int], world: StuckWorld) -> Diagnosis:
             # no order helps without a counterpart, for example if a rank receives and another one broadcasts
             names = " or ".join(collectives)
             advice = (
-                f"Each call needs its counterpart: {names} on all ranks of the group, a recv for each send. "
-                "Call the one that is missing, or reorder the calls on one of these ranks."
+                f"Each call needs its counterpart: {names} on all ranks of the group, a recv for "
+                f"each send. Add the missing call, or reorder the calls on one of these ranks."
             )
     return world.diagnosis("cycle", summary, advice, tuple(cycle))
 

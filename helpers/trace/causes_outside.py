@@ -46,7 +46,8 @@ def find_file_lock(world: StuckWorld) -> Diagnosis | None:
             )
             return world.diagnosis(
                 "file_lock",
-                f"Rank {state.rank} waits{where} for a file lock that rank {holder} holds{holder_text}.",
+                f"Rank {state.rank} waits{where} for a file lock held by rank "
+                f"{holder}{holder_text}.",
                 "Release the lock before a call that waits for other ranks: end the `with` block, unlock the "
                 "file, or commit the transaction first.",
                 (holder,),

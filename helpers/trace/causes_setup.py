@@ -97,8 +97,8 @@ def find_separate_stores(world: StuckWorld) -> Diagnosis | None:
         return None
     return world.diagnosis(
         "stuck",
-        "All ranks wait in init_process_group, each for the whole world, but do not meet: they use "
-        "different stores or files, or a file of an earlier job.",
+        "All ranks wait in init_process_group for the whole world, but cannot find each other, "
+        "because they use different stores or files, or a file of an earlier job.",
         APART_ADVICE,
     )
 

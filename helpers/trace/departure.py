@@ -10,8 +10,9 @@ from helpers.trace.mismatch import at
 from helpers.trace.wording import name_ranks
 
 LEAVE_TOGETHER_ADVICE = (
-    "All ranks must leave in the same step. If one rank decides, for example because its loss is NaN, let "
-    "all ranks learn it before they leave: put a flag of 0 or 1 into a tensor, call dist.all_reduce(flag, "
+    "All ranks must leave in the same step. If one rank decides to leave, for example because its "
+    "loss is NaN, let all ranks know first: put a flag of 0 or 1 into a tensor, call "
+    "dist.all_reduce(flag, "
     "op=dist.ReduceOp.MAX) in each step on every rank, and leave if it is 1."
 )
 
@@ -72,7 +73,8 @@ def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> D
         who, action = who if is_single else f"One of {name_ranks(ranks)}", "has left the group"
     return Departure(
         tuple(ranks),
-        f"{who} {action}, without the call in which rank {call.rank} waits: {call.call}{at(call)}.",
+        f"{who} {action} without making the call in which rank {call.rank} waits: "
+        f"{call.call}{at(call)}.",
         LEAVE_TOGETHER_ADVICE if call.is_collective else _counterpart_advice(ranks, call),
     )
 

@@ -55,7 +55,8 @@ _SAME_PLACE_ADVICE = (
 
 APART_ADVICE = (
     "A store or a file must be the same one on all ranks, and new for each job. Do not delete a file that "
-    "another rank may have opened: the ranks that come later make a new one under the same name."
+    "another rank may have opened: ranks that join later would create a new file under the same "
+    "name."
 )
 
 

@@ -544,7 +544,7 @@ def test_copied_stub_keeps_earlier_answer() -> None:
     stub = 'def f():\n    """Doc."""\n    raise NotImplementedError("Exercise 1.1: write it")'
     answer = built(f"def f(): return 1\n---\n{stub}")
     assert run(answer.source)["f"]() == 1
-    assert answer.notes == ("`f` in cell 2 is still the stub: the one in cell 1 is taken",)
+    assert answer.notes == ("`f` in cell 2 is still the stub, so the version in cell 1 is used",)
 
 
 # --- form -----------------------------------------------------------------------------------------

@@ -96,9 +96,9 @@ def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
         "cell 1 is not a cell: skipped",
         "cell 2 has no source text: skipped",
         "cell 3 has no source text: skipped",
-        "cell 4 has no cell type: taken as code",
+        "cell 4 has no cell type: treated as code",
         "cell 5 is longer than 1,000,000 characters: skipped",
-        "cell 7 has no cell type: taken as code",
+        "cell 7 has no cell type: treated as code",
     )
 
 
@@ -141,16 +141,16 @@ VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
         (b"I could not do it <b>at all</b>", "is text, but not a notebook"),
         (b"<!-- saved -->\n<HTML lang='en'>", "is a web page"),
         (b"https://colab.research.google.com/drive/1aB\n", "File > Download > Download .ipynb"),
-        (b"[InternetShortcut]\r\nURL=https://example.org/x.ipynb\r\n", "holds a link"),
+        (b"[InternetShortcut]\r\nURL=https://example.org/x.ipynb\r\n", "contains a link"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 1\n", "git lfs pull"),
         (
             b'{"cells": [\n<<<<<<< HEAD\n1\n=======\n2\n>>>>>>> b\n]}',
-            "merge conflict of git (line 2)",
+            "git merge conflict (line 2)",
         ),
         (b"import torch\n\ndef f(rank):\n    return rank\n", "is a Python script"),
         (b"# %%\nx = 1\n", "is a Python script"),
-        (b"\0" * 400, "holds only zero bytes"),
-        (VALID[:20] + b"\0" * 5 + VALID[25:], "holds zero bytes (the first is byte 20)"),
+        (b"\0" * 400, "contains only zeros"),
+        (VALID[:20] + b"\0" * 5 + VALID[25:], "contains zero bytes (the first is byte 20)"),
         (VALID + b"\nbye", "has text after the end of the notebook (line 2)"),
         (VALID + VALID, "if it is a second notebook, save it as a file of its own"),
         (b"[" * 200_000, "nested"),
@@ -179,7 +179,7 @@ def test_rejects_non_regular_files(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "is a folder, not a notebook: name the .ipynb file inside it",
+        tmp_path: "is a folder, not a notebook: pass the path of the .ipynb file inside it",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",
@@ -229,7 +229,7 @@ def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
     assert answer.source == "import math\ndef f():\n    return math.pi\n"
     assert answer.place(3) == (2, 2)
     assert answer.notes == (
-        "cell 6 has no cell type: taken as code",
+        "cell 6 has no cell type: treated as code",
         "cell 5 cannot be parsed (line 1): skipped",
     )
     problems = {name: p.kind for name, p in found.items() if isinstance(p, Problem)}

@@ -53,7 +53,7 @@ def test_machine_check_requires_machines(monkeypatch: pytest.MonkeyPatch) -> Non
     result = check("my_slice", where="machines")  # type: ignore[arg-type]
     assert result.outcome is Outcome.UNREADABLE
     assert (
-        "where= takes the object that hosts(...) returns, not 'machines'. Write machines = hosts(...)"
+        "where= needs the object returned by hosts(...), not 'machines'. Write machines = hosts(...)"
         in verdict_text(result)
     )
 

@@ -57,8 +57,8 @@ def test_previous_line_disambiguates_repeated_line() -> None:
             "- dist.all_reduce(parameter.grad)\n- if parameter.requires_grad:",
             "is not in the program below the line before it",
         ),
-        ("+ dist.send(x)", "names no line"),
-        ("  dist.all_reduce(parameter.grad)\n? x", "begins with none of"),
+        ("+ dist.send(x)", "contains no line"),
+        ("  dist.all_reduce(parameter.grad)\n? x", "does not begin with"),
     ],
 )
 def test_refuses_missing_or_ambiguous_edit(edit: str, why: str) -> None:

@@ -132,7 +132,7 @@ def test_a_file_is_cut_into_programs() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("\n# %% nothing to say\ndef f(): ...\n", "line 2, .*the sentence is missing"),
+        ("\n# %% nothing to say\ndef f(): ...\n", "line 2, .*the message is missing"),
         (
             "# %% it dies | crash\n# Words.\ndef f(): ...\n",
             "line 1, .*'crash' is not one of wrong, .*crashed",
@@ -171,13 +171,13 @@ WITH_A_MARKER = {
 @pytest.mark.parametrize("source", WITH_A_MARKER.values(), ids=WITH_A_MARKER)
 @pytest.mark.parametrize("before", ["", FILE], ids=["a new file", "after others"])
 def test_markers_inside_program_add_no_mistake(source: str, before: str) -> None:
-    with pytest.raises(ValueError, match=r"not read back as one|the sentence is missing"):
+    with pytest.raises(ValueError, match=r"not be read back as a single|the message is missing"):
         insert_mistake(before, KnownMistake("adds two", "You add two.", source))
 
 
 @pytest.mark.parametrize("title", ["one | crashed", "two\n# lines", "two\r# lines"])
 def test_refuses_ambiguous_title(title: str) -> None:
-    with pytest.raises(ValueError, match="not read back"):
+    with pytest.raises(ValueError, match="not be read back"):
         insert_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
 

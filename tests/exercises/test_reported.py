@@ -59,4 +59,4 @@ def test_review_names_forgeable_values() -> None:
     record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
     assert record.review_reasons == ()
     flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))
-    assert flagged.review_reasons == ("odd", "only the answer's own ranks vouch for: memory")
+    assert flagged.review_reasons == ("odd", "reported only by the answer's own ranks: memory")

@@ -87,9 +87,9 @@ def test_platform_file_never_keeps_old_points(tmp_path: Path) -> None:
     for text, words in (
         (GERMAN, "set the platform's language to English"),
         (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
-        (GERMAN, "moodle.csv: removed, because it held the points of an earlier run"),
+        (GERMAN, "moodle.csv: removed, because it contained an earlier run's points"),
         (ENGLISH, f"Wrote {out / 'moodle.csv'}"),
-        ("", "moodle.csv: removed, because it held the points of an earlier run"),
+        ("", "moodle.csv: removed, because it contained an earlier run's points"),
     ):
         roster.write_text(text)
         done = grade(folder, out, *(["--roster", str(roster)] if text else []))
@@ -171,7 +171,7 @@ def test_notes_answer_of_other_notebook(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
     assert grade(folder, out).returncode == 0
-    note = "An answer to 0.2 (`my_slice`) is in this file, too. It does not count here"
+    note = "This file also contains an answer to 0.2 (`my_slice`). It does not count here"
     assert note in gradebook(out)["ann"]["Remarks"]
     (page,) = (out / "learners").glob("*.html")
     for path in (page, out / "class.html"):

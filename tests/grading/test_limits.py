@@ -44,7 +44,7 @@ ANSWERS = {
         "with open(f'/tmp/{rank}', 'wb') as file:\n        while True:\n"
         "            file.write(bytes(1 << 20))",
         "disk full",
-        "writes more to the disk",
+        "more data than fits on the disk",
     ),
     "files": (
         "import signal\n    for n in range(9000):\n        open(f'/tmp/{rank}-{n}', 'w').close()\n"

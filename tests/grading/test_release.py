@@ -173,8 +173,8 @@ def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
     other = tmp_path / MANIFEST
     other.write_text(json.dumps(manifest))
     assert find_differences(other, find_workspace()) == [
-        "helpers/checks/check_answer.py is here, and not in the bundle",
-        "helpers/checks/judge.py is not as it was handed out",
+        "helpers/checks/check_answer.py is here, but not in the bundle",
+        "helpers/checks/judge.py differs from the version handed out",
     ]
 
 
@@ -212,7 +212,7 @@ def test_invalid_manifest_error_fits_one_line(tmp_path: Path, content: str) -> N
 
 def test_refuses_existing_bundle_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(ReleaseError, match="name a new folder"):
+    with pytest.raises(ReleaseError, match="choose a new folder"):
         write_bundle(find_workspace(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 

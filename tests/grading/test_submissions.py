@@ -67,11 +67,11 @@ def test_every_file_has_learner_or_notice(tmp_path: Path) -> None:
         ("link", "link.ipynb"),
     ]
     assert sorted(notices) == [
-        "README.md: not a notebook, passed over",
-        "a/inside.ipynb: a symbolic link, passed over",
+        "README.md: not a notebook, ignored",
+        "a/inside.ipynb: a symbolic link, ignored",
         "b: no notebook was found in this folder and its subfolders",
         "empty: no notebook was found in this folder and its subfolders",
-        "grades.csv: not a notebook, passed over",
+        "grades.csv: not a notebook, ignored",
     ]
 
 
@@ -299,7 +299,7 @@ def test_recognizes_class_in_lone_folder(
     assert {job.learner for job in jobs} == {
         "class",
         "zoe",
-    } and "(ann, bob) hold the same notebook" in notice
+    } and "(ann, bob) contain the same notebook" in notice
 
 
 def test_file_with_other_ending_has_learner(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_html_copy_adds_no_submission(tmp_path: Path) -> None:
 
 def test_reports_filename_without_learner(tmp_path: Path) -> None:
     _, notices = found_in(put(tmp_path, "00_start_here.ipynb", "ann_00_start_here.ipynb"))
-    assert notices == ["00_start_here.ipynb: the name does not say whose it is"]
+    assert notices == ["00_start_here.ipynb: its name does not show which learner it belongs to"]
 
 
 NAME = st.text(
@@ -437,7 +437,7 @@ def test_excess_files_affect_only_own_learner(tmp_path: Path) -> None:
     jobs, notices = found_in(put(tmp_path, *names, "bob/02.ipynb"))
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
     assert len(jobs) == MAX_FILES + 1
-    assert notices == [f"eve: more than {MAX_FILES} notebooks, the others passed over"]
+    assert notices == [f"eve: more than {MAX_FILES} notebooks, the others were ignored"]
 
 
 def test_exact_folder_name_survives_other_spellings(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def _worker_of(rank: int) -> int:
         ("tcp://no-such-host.invalid:8786", "there is no host called 'no-such-host.invalid'"),
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
         ("n1", "'n1' is not the address of a Dask scheduler, which is tcp://HOST:PORT"),
-        (["n1", "n2"], "['n1', 'n2'] is a list, and a name or an address is a string"),
+        (["n1", "n2"], "['n1', 'n2'] is a list, but a name or an address must be a string"),
     ],
 )
 def test_wrong_address_error_fits_one_line(address: Any, says: str) -> None:
@@ -254,7 +254,7 @@ def test_names_port_of_other_server(answer: bytes) -> None:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         accepting = threading.Thread(target=_accept, args=(server, answer), daemon=True)
         accepting.start()
-        with pytest.raises(LaunchError, match=f"what answers at {address} is not a Dask"):
+        with pytest.raises(LaunchError, match=f"the server at {address} is not a Dask"):
             hosts(address).open()
         accepting.join(10)
 

@@ -101,9 +101,9 @@ each_change = pytest.mark.parametrize(
     ("change", "noted"),
     [
         (duplicated, "is defined 2 times: the last one is taken"),
-        (followed_by_the_stubs, "is still the stub: the one in cell"),
+        (followed_by_the_stubs, "is still the stub, so the version in cell"),
         (stripped, ""),
-        (without_cell_types, "cell 1 has no cell type: taken as code"),
+        (without_cell_types, "cell 1 has no cell type: treated as code"),
         (with_a_broken_cell, "cell 1 cannot be parsed (line 1): skipped"),
         (as_vs_code_saves_it, ""),
         (as_colab_saves_it, ""),

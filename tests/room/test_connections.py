@@ -87,7 +87,7 @@ def test_closes_idle_connections_and_serves_others(served: Served, kind: str) ->
 def test_second_board_rejects_same_file(tmp_path: Path, forking_python: str) -> None:
     with serving(tmp_path / "room.sqlite3", forking_python):
         second = course("serve", tmp_path / "room.sqlite3", "--port", "0")
-    assert second.returncode == 1 and "Another board serves" in second.stderr
+    assert second.returncode == 1 and "Another board is serving" in second.stderr
 
 
 @pytest.mark.parametrize("content", [None, b"not a database " * 100, b""])

@@ -160,7 +160,7 @@ cell("print(help_me(swap))")
         ("join('http://127.0.0.1:1', 'code')", "RoomError: No board answers at http://127.0.0.1:1"),
         ("join({url!r}, 'wrong')", "RoomError: The board at {url} refused: This is not the code"),
         ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
-        ("join('nowhere', 'code')", "RoomError: What answers at nowhere is not a board"),
+        ("join('nowhere', 'code')", "RoomError: The server at nowhere is not a board"),
     ],
 )
 def test_join_and_help_errors_explain_problem(
@@ -247,4 +247,4 @@ def test_reports_occupied_port(served: Served, tmp_path: Path) -> None:
         text=True,
         timeout=DEADLINE_S,
     )
-    assert done.returncode == 1 and "--port names another port." in done.stderr
+    assert done.returncode == 1 and "Choose a different port with --port." in done.stderr

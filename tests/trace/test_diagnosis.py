@@ -112,7 +112,7 @@ EXPECTED = {
         "unmatched",
         (0, 1),
         "receives with tag 2",
-        "its own tag",
+        "the same tag",
     ),
     "ring_that_receives_from_the_wrong_side": (
         "wrong peer",
@@ -182,14 +182,14 @@ EXPECTED = {
         "file lock",
         "file_lock",
         (0,),
-        "for a file lock that rank 0 holds, while rank 0 waits in barrier",
+        "for a file lock held by rank 0, while rank 0 waits in barrier",
         "Release the lock before",
     ),
     "file_lock_of_its_own": (
         "file lock",
         "file_lock",
         (0,),
-        "for a file lock that rank 0 holds itself.",
+        "for a file lock held by rank 0 itself.",
         "Release the lock before",
     ),
     "groups_in_different_orders": (
@@ -245,7 +245,7 @@ EXPECTED = {
         "separate stores",
         "stuck",
         (),
-        "but do not meet: they use different stores",
+        "but cannot find each other, because they use different stores",
         "must be the same one on all ranks",
     ),
     "group_too_many": (
@@ -394,4 +394,4 @@ def test_explains_ranks_failing_to_meet() -> None:
         for rank in range(2)
     ]
     found = diagnose(states, Trace([]))
-    assert "do not meet" in found.summary and "world_size" not in found.advice, found
+    assert "cannot find each other" in found.summary and "world_size" not in found.advice, found

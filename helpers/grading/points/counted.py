@@ -80,7 +80,7 @@ def apply_override(record: Record, override: Override, policy: Policy) -> Record
 
 def empty_record(learner: str, notebook: str) -> Record:
     """Return a record for points given without a file."""
-    message = "Nothing was handed in; the points are the instructor's."
+    message = "Nothing was handed in; the points were set by the instructor."
     return Record(learner, "", notebook, Status.GRADED, message=message)
 
 

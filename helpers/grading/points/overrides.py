@@ -76,8 +76,9 @@ def _override(cells: dict[str, str], learners: Mapping[str, str], place: str) ->
     learner = learners.get(normalize_name(cells["learner"]))
     if learner is None:
         raise OverrideError(
-            f"{place}: no learner is called {cells['learner']!r}. Write the name as gradebook.csv or the "
-            "roster does. A learner without a file must be on the roster (--roster) or in groups.csv."
+            f"{place}: no learner is called {cells['learner']!r}. Write the name as in "
+            f"gradebook.csv or the roster. A learner without a file must be on the roster "
+            f"(--roster) or in groups.csv."
         )
     try:
         exercise = find_heading(cells["exercise"]).name
@@ -92,5 +93,7 @@ def _override(cells: dict[str, str], learners: Mapping[str, str], place: str) ->
             f"{place}: points must be a number from 0 to {_MAX_POINTS:,.0f}, not {cells['points']!r}."
         )
     if not cells["reason"]:
-        raise OverrideError(f"{place}: there is no reason. The learner reads it: give one.")
+        raise OverrideError(
+            f"{place}: the reason is missing. Write one, because the learner reads it."
+        )
     return Override(learner, exercise, points, cells["reason"], cells["by"], cells["when"])

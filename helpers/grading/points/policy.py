@@ -158,7 +158,8 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     # thousands of nested levels, or a number with thousands of digits
     except (RecursionError, ValueError):
         raise PolicyError(
-            f"{path} is not a policy: it nests too deeply, or has a number with too many digits."
+            f"{path} is not a policy: it is nested too deeply, or contains a number with too many "
+            f"digits."
         ) from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of_day(each) for name, each in due.items()}
@@ -182,7 +183,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
             except UnknownExercise as error:
                 raise _error(path, text, key, str(error.args[0]).rstrip(".")) from None
             if name in known:
-                raise _error(path, text, key, f"{name} is named twice, once in another way")
+                raise _error(path, text, key, f"{name} is listed twice, once in a different form")
             known[name] = value
         return known
 
@@ -240,8 +241,8 @@ def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
 def describe_policy(policy: Policy) -> tuple[str, ...]:
     """Return sentences that explain how points are counted, for every page."""
     weights = {
-        "effort": "An exercise is worth its minutes times its difficulty (1 to 5), over five.",
-        "points": "An exercise is worth the points that its check gives.",
+        "effort": "An exercise is worth its minutes times its difficulty (1 to 5), divided by 5.",
+        "points": "An exercise is worth the points given by its check.",
     }
     further = {
         "bonus": 'Exercises marked "further" are a bonus: they count '
@@ -252,7 +253,7 @@ def describe_policy(policy: Policy) -> tuple[str, ...]:
     }
     said = [weights[policy.weights], further[policy.further]]
     if policy.weight:
-        said.append("Some exercises have weights of their own.")
+        said.append("Some exercises have separate weights.")
     if policy.drop_lowest:
         count = policy.drop_lowest
         said.append(

@@ -61,7 +61,7 @@ def split_by_notebook(record: Record) -> list[Record]:
         parts.setdefault(known.notebook if known else record.notebook, []).append(exercise)
     if len(parts) < 2:
         return [record]
-    note = f"This file holds {len(parts)} notebooks: {', '.join(parts)}."
+    note = f"This file contains {len(parts)} notebooks: {', '.join(parts)}."
     return [
         replace(record, notebook=notebook, exercises=tuple(part), notes=(*record.notes, note))
         for notebook, part in parts.items()

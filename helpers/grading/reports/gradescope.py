@@ -46,7 +46,7 @@ _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
 # Minimum length of a secret. A shorter secret could be found by trying, because the course computes the cases
 # of any secret.
 _MIN_SECRET_CHARS = 12
-_NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
+_NO_FILE = "There is nothing to grade: the submission contains no notebook (.ipynb)."
 
 
 def gradescope_results(

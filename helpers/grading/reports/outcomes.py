@@ -42,15 +42,15 @@ _KIND_BY_OUTCOME = {
 }
 
 FAULT_TEXT = (
-    "This could not be graded here, for a reason that is not yours: the reference answer fails "
-    "here as well. You lose no points for it, and the instructor can see it."
+    "This exercise could not be graded here. That is not your fault: the reference answer fails "
+    "here as well. You lose no points for it, and the instructor can see the failure."
 )
 
 # Shown if all visible cases of an exercise passed, for any failure of a hidden case.
 _HIDDEN_FAILURE = "failed hidden cases"
 _HIDDEN_HINT = (
-    "What do your own tries leave out: a size that does not divide, another root, one rank, many "
-    "ranks?"
+    "Which cases have you not tried: a size that does not divide evenly, a different root, one "
+    "rank, many ranks?"
 )
 
 

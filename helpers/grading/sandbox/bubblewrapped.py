@@ -47,16 +47,17 @@ FIRST_USER = 61_184
 _CHILD_POLLS = 5
 
 STOPS = (
-    "reading or writing any file but the system's and Python's own, which are read-only",
-    "the network, but for its own loopback",
-    "seeing or signalling processes outside, and what they have in memory",
+    "reading or writing any files except those of the system and of Python, which are read-only",
+    "using the network, except for a separate loopback interface",
+    "seeing or signalling processes outside the sandbox, or reading their memory",
     "leaving a process behind",
 )
 DOES_NOT_STOP = (
     "an attack on the kernel itself",
-    "communicating past a rule on traffic, behind a show of the right calls",
-    "seeing by which names this machine knows the folders that it shows (/proc/self/mountinfo)",
-    "signs between sandboxes that run at the same time, by locks on files that all may read",
+    "smuggling data past a traffic rule while making the expected calls",
+    "seeing the names that the visible folders have on this machine (/proc/self/mountinfo)",
+    "signals between sandboxes running at the same time, using locks on files that all of them can "
+    "read",
 )
 
 

@@ -38,17 +38,18 @@ _STARTS_S = 20.0
 _SCRATCH = "real-ranks-"
 
 STOPS = (
-    "reading or writing files but the system's and Python's own, which are read-only",
+    "reading or writing files except those of the system and of Python, which are read-only",
     "changing owners, rights and times of any file",
-    "signalling or reading processes outside (where the kernel's Landlock is of version 6 or later)",
+    "signalling or reading processes outside the sandbox (if the kernel's Landlock has version 6 "
+    "or later)",
 )
 DOES_NOT_STOP = (
-    "the network, and sockets of this machine's services, as Docker's",
-    "seeing that other files are there, and which processes, with their command lines",
-    "reading and writing what others have in /dev/shm, filling it or the disk; what answers leave there is "
-    "removed after each, but those that run at the same time find it",
+    "using the network, and sockets of this machine's services, such as Docker's",
+    "seeing that other files exist, and seeing other processes with their command lines",
+    "reading and writing other users' files in /dev/shm, and filling it or the disk; files left by "
+    "an answer are removed after it ends, but answers running at the same time can find them",
     "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
-    "communicating past a rule on traffic, behind a show of the right calls",
+    "smuggling data past a traffic rule while making the expected calls",
 )
 
 

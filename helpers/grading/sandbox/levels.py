@@ -26,8 +26,8 @@ from helpers.ranks.placement import LocalSite, Site
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
 _REPORT_FORGERY = (
-    "forging what a rank reports, where an exercise drives a class or a script: "
-    "gradients left, memory held"
+    "forging a rank's reports in exercises that drive a class or a script, such as remaining "
+    "gradients or memory"
 )
 
 # Which attacks each level stops, and which it does not. `protection_here` adds this machine's missing limits.
@@ -45,7 +45,8 @@ PROTECTION = {
 _MISSING_CGROUPS = {
     "memory": "memory of the kernel's own: no memory cgroup is available here, so only the machine's total "
     "memory is watched",
-    "cpu": "taking processor time from others by hundreds of sessions: no cpu cgroup is available here; "
+    "cpu": "taking processor time from others by creating hundreds of sessions: no cpu cgroup is "
+    "available here; "
     "slow answers are tried again alone",
     "pids": "processes that leave their session and outlive the sandbox behind Landlock, and as root any "
     "number of them until the guard looks, every 0.05 s: no pids cgroup is available here",
@@ -139,8 +140,8 @@ def choose_level(requested: str, staged: StagedFiles) -> str:
             said.append(reason)
     why = "; ".join(said) or "sandboxes exist on Linux only"
     raise NoSandbox(
-        f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
-        "who hands in: their code then runs as you."
+        f"no sandbox: {why}. Install bubblewrap, or pass --sandbox none if you trust all learners: "
+        f"their code then runs with your permissions."
     )
 
 

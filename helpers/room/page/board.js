@@ -136,7 +136,7 @@ function row(learner, columns) {
   forget.setAttribute("aria-label", `Remove ${names.get(learner)}`);
   forget.title = "Remove this learner from the room";
   forget.addEventListener("click", () => {
-    if (confirm(`Remove ${names.get(learner)} and all that the board keeps of them?`)) ask(`forget/${learner}`);
+    if (confirm(`Remove ${names.get(learner)} and all data about them?`)) ask(`forget/${learner}`);
   });
   head.append(" ", forget);
   const tds = columns.map((exercise) => {
@@ -207,7 +207,7 @@ stream.addEventListener("error", () => {
 });
 
 document.getElementById("new-code")?.addEventListener("click", async () => {
-  if (confirm("Make a new code? The old one lets no one in any more. Learners who have joined stay.")) {
+  if (confirm("Make a new code? The old code will stop working. Learners who have joined stay.")) {
     await ask("new-code");
     location.reload();
   }

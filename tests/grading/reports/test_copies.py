@@ -83,7 +83,7 @@ def test_file_counts_for_both_its_notebooks() -> None:
         "00_start_here": 2,
         "02_blocking_p2p": 1,
     }
-    assert "holds 2 notebooks" in gradebook(course_of([both], "", (), EQUAL)).decode("utf-8-sig")
+    assert "contains 2 notebooks" in gradebook(course_of([both], "", (), EQUAL)).decode("utf-8-sig")
 
 
 SOLUTIONS = {

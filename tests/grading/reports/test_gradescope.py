@@ -77,7 +77,7 @@ def test_hostile_records_give_short_plain_text(name: str) -> None:
 
 
 def test_a_missing_submission_has_score_0() -> None:
-    assert results([])["score"] == 0 and "Nothing was found" in results([])["output"]
+    assert results([])["score"] == 0 and "There is nothing to grade" in results([])["output"]
 
 
 NAMED = ["00_start_here", "04_collectives"]

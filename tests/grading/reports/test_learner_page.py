@@ -74,7 +74,7 @@ def test_shows_points_outcomes_and_starting_point() -> None:
 def test_shows_hidden_cases_only_as_count() -> None:
     hidden_alone = exercise("ping_pong", "wrong", cases=(case(), hidden_case("wrong")))
     text = words(page_of(record("Ada", hidden_alone)))
-    assert "0 of 1 hidden cases passed. What do your own tries leave out" in text
+    assert "0 of 1 hidden cases passed. Which cases have you not tried" in text
     assert "5 ranks, 7 elements" not in text
     assert SECRET_INPUT not in text and "271828" not in text
 

@@ -74,7 +74,7 @@ def test_accents_match_however_they_are_written(tmp_path: Path) -> None:
 
 def test_a_different_class_is_refused(tmp_path: Path) -> None:
     roster = read_roster(roster_file(tmp_path, "Login,ID\neve,1\n"))
-    with pytest.raises(RosterError, match="names nobody who handed something in") as told:
+    with pytest.raises(RosterError, match="contains no learner who handed something in") as told:
         match_roster(roster, ["ada\n\x1b[31m"])
     assert "\n" not in str(told.value) and "\x1b" not in str(told.value)
     assert match_roster(roster, []).without_submission == ("eve",)
@@ -116,7 +116,7 @@ def test_number_in_name_is_no_identifier(tmp_path: Path) -> None:
     both = match_roster(read_roster(path), ["kay_1", "kay_2", "zoe"])
     assert both.rows == (None, None, "zoe") and both.without_entry == ("kay_1", "kay_2")
     named_otherwise = {"kay (2)": Source("kay (2)", "kay (2)", "canvas", "2")}
-    with pytest.raises(RosterError, match="names nobody"):
+    with pytest.raises(RosterError, match="contains no learner"):
         match_sources(read_roster(path), named_otherwise)
     path.write_text("Identifier,Full name\nParticipant 7,Zed Fox\nParticipant 8,Ann Lee\n")
     match = match_sources(
