@@ -4,7 +4,7 @@
   them.
 - The five items are the model, the optimizer, the random state of each rank, the number of steps done, and
   the losses so far. Before the loop, if the file exists, load it and restore all five. After every `every`
-  steps, gather the random states and let rank 0 save them all, at first under a different name.
+  steps, gather the random states and let rank 0 save all five items, at first under a different name.
 - states = [None] * dist.get_world_size(); dist.all_gather_object(states, torch.get_rng_state()). The loop:
   for n in range(done, epochs * steps): losses.append(train_step(*divmod(n, steps))); then if (n + 1) % every
   == 0: save.
