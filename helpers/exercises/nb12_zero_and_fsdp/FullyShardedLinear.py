@@ -1,14 +1,14 @@
 """12.3 A fully sharded layer (45 min, ●●●●○, further)
 
-- autograd records nothing inside a Function, so in it `Gather.apply(shard)` is a plain gather. Where do you
+- Inside a Function, autograd records nothing, so `Gather.apply(shard)` is a plain gather there. Where do you
   need to call it, and how often in one step?
-- Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
-  for x. Passing the padded, flat `grad.T @ x` through reduce_scatter_single with ReduceOp.AVG gives you the
-  shard's gradient.
+- Sharded.forward: gather, compute `x @ weight.T`, and save `x` and the shard. backward: gather again; `grad @
+  weight` is the gradient of x. To get the shard's gradient, pass the padded, flat `grad.T @ x` to
+  reduce_scatter_single with ReduceOp.AVG.
 - backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[: ctx.shape.numel()]
   .view(ctx.shape); g = (grad.T @ x).flatten(); mine = torch.empty_like(shard);
   dist.reduce_scatter_single(mine, pad(g, (0, len(mine) * dist.get_world_size() - len(g))),
-  op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each argument of forward.
+  op=dist.ReduceOp.AVG); return grad @ weight, mine, None, which is one value for each argument of forward.
 """
 
 from itertools import pairwise

@@ -1,10 +1,10 @@
 """12.1 An optimizer with sharded state (20 min, ●●●○○)
 
-- torch's optimizer makes state for the parameters that you pass. Which parameter should you pass, so that it
-  makes no more than this rank's share?
+- torch's optimizer creates state for the parameters that you pass. Which parameter should you pass so that it
+  creates only this rank's share?
 - __init__: flatten all weights with `torch.nn.utils.parameters_to_vector`, pad, `clone()` your slice into a
-  Parameter, and make `optimizer_class([shard], **options)`. step: set `shard.grad` to your slice of the flat
-  gradients, then call step, all_gather_single and vector_to_parameters.
+  Parameter, and create `optimizer_class([shard], **options)`. step: set `shard.grad` to your slice of the
+  flat gradients, then call step, all_gather_single and vector_to_parameters.
 - size = -(-n // p); own = slice(rank * size, (rank + 1) * size). step: g = torch.cat([q.grad.flatten() for q
   in params]); shard.grad = pad(g, (0, size * p - n))[own].clone(); inner.step(); whole =
   shard.new_empty(size * p); dist.all_gather_single(whole, shard.detach()); vector_to_parameters(whole[:n],

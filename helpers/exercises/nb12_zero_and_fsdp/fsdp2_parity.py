@@ -1,10 +1,10 @@
 """12.4 The same with fully_shard (10 min, ●●○○○)
 
-- You need to do three things: make the weights equal, shard, and make the optimizer. Sharding replaces the
-  model's parameters. So which of the other two should come before it, and which after it?
+- You need three steps: make the weights equal, shard the model, and create the optimizer. Sharding replaces
+  the model's parameters. So which of the other two steps should come before sharding, and which after it?
 - Broadcast every `p.detach()` from rank 0. Then call fully_shard(layer, mesh=mesh) for each layer with
-  parameters, and fully_shard(model, mesh=mesh). After that come the optimizer, the steps, and
-  `p.full_tensor()` for each parameter.
+  parameters, and fully_shard(model, mesh=mesh). Then create the optimizer, train, and call `p.full_tensor()`
+  for each parameter.
 - mesh = init_device_mesh('cpu', (world_size,)); for layer in model: if list(layer.parameters()):
   fully_shard(layer, mesh=mesh). At the end: return {name: p.full_tensor() for name, p in
   model.named_parameters()}.

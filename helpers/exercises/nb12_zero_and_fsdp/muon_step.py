@@ -1,11 +1,11 @@
 """12.5 Muon on shards (20 min, ●●●○○, further)
 
-- The momentum of a row needs no other row, so each rank can update its shards without communicating. Which
-  part of the step needs the whole matrix, and on how many ranks? And how do all ranks find the same owners
-  without sending anything?
-- Find the owners first: loads = [0] * n; the next matrix goes to loads.index(min(loads)). Then write three
-  loops over the matrices. The first updates each momentum and gathers it to its owner, the second
-  orthogonalizes on the owner, and the third scatters the rows of the result.
+- The momentum of a row doesn't depend on other rows, so each rank can update its shards without
+  communicating. Which part of the step needs the whole matrix, and on how many ranks? And how can all ranks
+  find the same owners without sending anything?
+- Find the owners first: start with loads = [0] * n, and assign the next matrix to loads.index(min(loads)).
+  Then write three loops over the matrices. The first updates each momentum and gathers it to its owner, the
+  second orthogonalizes on the owner, and the third scatters the rows of the result.
 - for i in sorted(range(len(params)), key=lambda i: -params[i].numel()): owner[i] = loads.index(min(loads));
   loads[owner[i]] += params[i].numel(). First loop: m.mul_(momentum).add_(params[i].grad.to_local());
   dist.gather(m, parts, dst=owner[i]), where parts is a list of n tensors like m on the owner and None

@@ -1,6 +1,6 @@
 """13.2 Checkpoint the activations (10 min, ●●○○○)
 
-- You can use `torch.utils.checkpoint` for this. Which of its two ways works if x has no gradient?
+- You can use `torch.utils.checkpoint` for this. Which of its two modes works if x needs no gradient?
 - Call checkpoint(block, x, use_reentrant=False) instead of block(x) for the blocks whose index is a multiple
   of `every`.
 - for i, block in enumerate(blocks): x = checkpoint(block, x, use_reentrant=False) if i % every == 0 else

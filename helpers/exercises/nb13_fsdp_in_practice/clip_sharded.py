@@ -2,13 +2,13 @@
 
 - You can't add up norms over the ranks. What can you add up instead, and how does it give you the norm of all
   gradients together?
-- Sum |g|^p over this rank's shards and call all_reduce once. Then add the same sum over the replicated
-  gradients, once. The p-th root is the norm, and p is `norm_type`. For p = inf, take the largest instead of
-  the sum.
-- p = norm_type; power = torch.zeros(()), of the gradients' dtype; for each gradient g of the shards: power +=
-  (g.abs() ** p).sum(); all_reduce(power); add the same of the replicated; norm = power ** (1 / p). For inf:
-  torch.maximum(power, g.abs().max()) if g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm +
-  1e-6)).clamp(max=1)).
+- Sum |g|^p over this rank's shards and call all_reduce once, where p is `norm_type`. Then add the same sum
+  over the replicated gradients, once. The norm is the p-th root. For p = inf, take the maximum instead of the
+  sum.
+- p = norm_type; power = torch.zeros(()), in the gradients' dtype; for each gradient g of the shards: power +=
+  (g.abs() ** p).sum(); all_reduce(power); add the same sum over the replicated gradients; norm = power ** (1
+  / p). For inf: torch.maximum(power, g.abs().max()) if g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm /
+  (norm + 1e-6)).clamp(max=1)).
 """
 
 import math

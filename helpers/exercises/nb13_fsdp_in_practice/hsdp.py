@@ -1,9 +1,9 @@
 """13.4 HSDP: shard inside, replicate between (12 min, ●●●○○, further)
 
-- A mesh has a row for each host. Which of its two dimensions should shard the weights, and which should copy
-  them? And which gradients may wait until the last microbatch?
+- A mesh has a row for each host. Along which of its two dimensions should you shard the weights, and along
+  which should you copy them? And which sum of gradients can wait until the last microbatch?
 - init_device_mesh("cpu", (hosts, per_host), mesh_dim_names=("replicate", "shard")): the first dimension
-  replicates, the second shards. `set_requires_all_reduce` changes only the calls between hosts.
+  replicates, and the second one shards. `set_requires_all_reduce` affects only the calls between hosts.
 - for each layer with parameters, then the model: fully_shard(module, mesh=mesh). for i, (x, y) in
   enumerate(batches): model.set_requires_all_reduce(i == len(batches) - 1); mse_loss(model(x), y).backward().
 """

@@ -1,10 +1,10 @@
 """13.1 The bytes of a step (10 min, ●●○○○)
 
-- You should take one layer and one microbatch first. Which does a rank pass to a gather, its shard or the
-  whole layer? And to a scatter?
-- When gathering for forward, each microbatch passes n // ranks elements of param_bytes. For backward,
-  `reshard` gathers the same again. A scatter takes n elements of reduce_bytes: one scatter for each
-  microbatch, or one in all.
+- Begin with one layer and one microbatch. What does a rank pass to a gather, its shard or the whole layer?
+  And what does it pass to a scatter?
+- To gather weights for forward, a rank passes n // ranks elements of param_bytes in each microbatch. With
+  `reshard`, it passes the same number again for backward. A scatter gets n elements of reduce_bytes. There is
+  one scatter for each microbatch, or only one in all.
 - n = sum(layers); gathers = 2 if reshard else 1; gathered = microbatches * gathers * n // ranks *
   param_bytes; scattered = (1 if wait else microbatches) * n * reduce_bytes; held = n * reduce_bytes if
   wait else n // ranks * 4.

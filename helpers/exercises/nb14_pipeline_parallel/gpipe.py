@@ -1,7 +1,7 @@
 """14.2 GPipe (10 min, ●●○○○)
 
-- You need two loops over the microbatches. Within each loop, from which rank does a stage receive, what
-  does it compute, and to which rank does it send? The first and the last stage leave one of these out.
+- You need two loops over the microbatches. Within each loop, from which rank does a stage receive, what does
+  it compute, and to which rank does it send? Which of these steps do the first and the last stage skip?
 - First loop, for each i: unless this is stage 0, receive x from rank - 1 into stage.empty(); y =
   stage.forward(i, x); unless this is the last stage, send y to rank + 1. The second loop is its mirror image,
   passing gradients.

@@ -1,10 +1,10 @@
 """14.5 Interleaved 1F1B (25 min, ●●●●○, further)
 
-- Number this rank's forwards 0, 1, 2, ...: which of its stages and which microbatch has number k? You can
-  number the backwards in the same way, taking the stages in reverse.
-- A round has world_size * stages forwards. group, place = divmod(k, world_size * stages); turn, i =
-  divmod(place, world_size). The stage is turn * world_size + rank, the microbatch group * world_size + i.
-  For a backward, use stages - 1 - turn instead of turn.
+- Number this rank's forwards 0, 1, 2, ... Which of its stages and which microbatch does number k belong to?
+  You can number the backwards in the same way, but with the stages in reverse order.
+- A round consists of world_size * stages forwards. group, place = divmod(k, world_size * stages); turn, i =
+  divmod(place, world_size). The stage is turn * world_size + rank, and the microbatch is group * world_size +
+  i. For a backward, use stages - 1 - turn instead of turn.
 - total = microbatches * stages; ahead = min(2 * (world_size - 1 - rank) + (stages - 1) * world_size, total).
   order = [name("F", k) for k in range(ahead)]; for k in range(total): if ahead + k < total:
   order.append(name("F", ahead + k)); order.append(name("B", k)).

@@ -3,8 +3,8 @@
 - Write two helpers, forward(i) and backward(i), including their transfers, which are the same as in your
   GPipe. Only the order of the calls is new.
 - ahead = min(world_size - 1 - rank, microbatches). First call forward(0) to forward(ahead - 1). Then for each
-  i, call forward(i + ahead) if there is one, and backward(i). You should use isend, because neighbors send to
-  each other at the same time, but keep no more than one Work for each neighbor.
+  i, call forward(i + ahead) if there is such a microbatch, and then backward(i). Use isend, because neighbors
+  send to each other at the same time, but keep at most one Work for each neighbor.
 - sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out,
   peer). In forward: start(stage.forward(i, x), rank + 1); backward in the same way, with rank - 1. At the
   end: for work in sends.values(): work.wait().

@@ -1,7 +1,7 @@
 """14.1 Split a model over two ranks (10 min, ●●○○○)
 
-- One tensor crosses the border in forward, and one in backward. Which tensor is the second one, and which
-  rank computes it?
+- One tensor is sent in forward, and one in backward. Which tensor is sent in backward, and which rank
+  computes it?
 - Rank 0: a = model[:cut](x), send a.detach(), receive a tensor g of the same shape, a.backward(g). Rank 1:
   receive into an empty tensor, call requires_grad_() on it, compute the loss, loss.backward(), and send the
   `.grad` of the received tensor.

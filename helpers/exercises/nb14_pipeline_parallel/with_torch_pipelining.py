@@ -1,11 +1,11 @@
 """14.4 With torch.distributed.pipelining (8 min, ●●○○○)
 
-- Begin with the cell above. Which class implements 1F1B, and where does the last stage get its losses?
+- Begin with the example above. Which class implements 1F1B, and how does the last stage get its losses?
 - stage = PipelineStage(layers, rank, world_size, torch.device('cpu')); schedule = Schedule1F1B(stage,
   microbatches, loss_fn=loss_fn). Then call step() with x on the first stage, with target and losses on the
-  last, and without passing arguments on the others.
+  last stage, and without arguments on the others.
 - losses = []; if rank == 0: schedule.step(x); elif rank == world_size - 1: schedule.step(target=y,
-  losses=losses); else: schedule.step(). Return losses on the last stage, None elsewhere.
+  losses=losses); else: schedule.step(). Return losses on the last stage, and None elsewhere.
 """
 
 import torch

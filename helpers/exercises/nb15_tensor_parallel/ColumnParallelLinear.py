@@ -1,12 +1,12 @@
 """15.1 A column-parallel layer (12 min, ●●●○○)
 
-- Forward needs nothing from other ranks. Look again at the two gradients of x that the ranks computed: what
-  is missing from each?
+- Forward needs nothing from other ranks. Look again at the two gradients of x computed by the ranks: what is
+  missing from each of them?
 - CopyToRanks.forward returns x.view_as(x). Its backward clones the gradient, sums the clone with all_reduce
-  and returns it. The layer keeps `dense.weight.chunk(world_size)[rank]`, cloned, as a Parameter.
+  and returns it. The layer stores a clone of `dense.weight.chunk(world_size)[rank]` as a Parameter.
 - forward: return linear(CopyToRanks.apply(x), self.weight, self.bias). In __init__: part =
   dense.weight.detach().chunk(dist.get_world_size())[dist.get_rank()]; self.weight =
-  torch.nn.Parameter(part.clone()); the bias likewise, if there is one.
+  torch.nn.Parameter(part.clone()); do the same for the bias, if there is one.
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """15.2 A row-parallel layer (8 min, ●●○○○)
 
-- The output is a sum with one term from each rank. So how often may the bias be added?
+- The output is a sum with one term from each rank. So how many times may you add the bias?
 - SumOverRanks.forward clones x, sums the clone with all_reduce and returns it. Its backward returns the
-  gradient unchanged. The layer keeps its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n =
-  dist.get_world_size() and rank = dist.get_rank(), and the whole bias.
+  gradient unchanged. The layer stores its columns of the weight, `dense.weight.chunk(n, dim=1)[rank]` with n
+  = dist.get_world_size() and rank = dist.get_rank(), and the whole bias.
 - forward: total = SumOverRanks.apply(linear(x, self.weight)); return total if self.bias is None else total +
   self.bias
 """

@@ -1,12 +1,12 @@
 """15.8 An overlapped product (15 min, ●●●○○, further)
 
-- A rank has its own rows from the start. What can be in flight while it is multiplying them?
-- Go around a ring in world_size rounds. In each round, start sending the current rows to the next rank and
-  receiving other rows from the previous rank, multiply the current rows, then wait. In round i, the current
+- A rank has its own rows from the start. Which rows can be in flight while it is multiplying them?
+- Use a ring with world_size rounds. In each round, start sending the current rows to the next rank and
+  receiving new rows from the previous rank, multiply the current rows, then wait. In round i, the current
   rows are those of rank (rank - i) % world_size. In the last round, send nothing.
-- box = torch.empty_like(rows); works = [dist.isend(rows, (rank + 1) % world_size), dist.irecv(box, (rank -
-  1) % world_size)]; out[owner] = multiply(rows, weight); for work in works: work.wait(); rows = box. At
-  the end torch.cat(out).
+- box = torch.empty_like(rows); works = [dist.isend(rows, (rank + 1) % world_size), dist.irecv(box, (rank - 1)
+  % world_size)]; out[owner] = multiply(rows, weight); for work in works: work.wait(); rows = box. At the end,
+  return torch.cat(out).
 """
 
 import torch

@@ -1,8 +1,8 @@
 """15.4 Attention by heads (10 min, ●●●○○, further)
 
 - A head needs its own query, key and value, but nothing from other heads. Where are the heads combined?
-- Apply CopyToRanks once. Then, for each of query, key and value, you need linear, unflatten(-1, (-1,
-  head_size)) and transpose(1, 2). After calling scaled_dot_product_attention(..., is_causal=True), go back to
+- Apply CopyToRanks once. Then, for each of query, key and value, call linear, unflatten(-1, (-1, head_size))
+  and transpose(1, 2). After calling scaled_dot_product_attention(..., is_causal=True), restore the shape
   (batch, time, heads * head_size), and apply `out` and SumOverRanks.
 - q, k, v = (linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)); mixed
   = scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)

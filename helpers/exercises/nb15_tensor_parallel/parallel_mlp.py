@@ -1,8 +1,8 @@
 """15.3 A gated MLP (6 min, ●●○○○)
 
 - Which two of the three products read the same x? How often must the gradient of this x be summed?
-- Begin with x = CopyToRanks.apply(x), which gate and up both read. The hidden elements are split, so silu and
-  the product need no communication. End with SumOverRanks.
+- Begin with x = CopyToRanks.apply(x), which both gate and up read. The hidden elements are split, so silu and
+  the product need no communication. Apply SumOverRanks at the end.
 - x = CopyToRanks.apply(x); hidden = silu(linear(x, gate)) * linear(x, up); return
   SumOverRanks.apply(linear(hidden, down))
 """

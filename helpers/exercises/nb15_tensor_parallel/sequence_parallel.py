@@ -1,9 +1,9 @@
 """15.7 Sequence parallelism (12 min, ●●●○○)
 
-- Each of the two functions is the backward of the other. And which tokens contribute to the gradient of a
-  rank's copy of the norm's scale?
+- Each of the two functions is the backward of the other. Which tokens contribute to the gradient of the
+  norm's scale on one rank, and which tokens should?
 - GatherTokens uses gather in forward and scatter_sum in backward. ScatterSum uses scatter_sum in forward and
-  gather in backward. Apply the norm before gathering, and apply mask and x after the sum has been scattered.
+  gather in backward. Apply the norm before gathering. After scattering the sum, multiply by mask and add x.
   Each rank's tokens give one term of the scale's gradient, so let the norm read CopyToRanks.apply(scale).
 - own = rms_norm(x, scale.shape, CopyToRanks.apply(scale)); tokens = GatherTokens.apply(own); hidden =
   silu(linear(tokens, gate)) * linear(tokens, up); return x + mask * ScatterSum.apply(linear(hidden, down))

@@ -1,10 +1,11 @@
 """15.5 A loss over a cut vocabulary (25 min, ●●●●○, further)
 
 - The loss of one token needs three numbers: the largest logit m of all words, the sum s of exp(logit - m),
-  and the target's logit t. Which of them does a gradient flow through?
-- For m, take amax of the detached logits, then all_reduce with MAX. For s, pass the sum of exp(own logits -
-  m) through SumOverRanks. For t, take the own logit if the target is in [first, first + own words), otherwise
-  0, and pass it through SumOverRanks. The loss is the mean of log(s) + m - t.
+  and the target's logit t. Through which of them does a gradient flow?
+- For m, take amax of the detached logits, then call all_reduce with MAX. For s, pass the sum of exp(logits -
+  m) over this rank's words through SumOverRanks. For t, use this rank's logit of the target if the target is
+  in [first, first + own words), otherwise 0, and pass it through SumOverRanks. The loss is the mean of log(s)
+  + m - t.
 - index = (target - first).clamp(0, logits.shape[1] - 1); own = logits.gather(1, index[:, None])[:, 0];
   inside = (target >= first) & (target < first + logits.shape[1]); t = SumOverRanks.apply(torch.where(inside,
   own, 0))

@@ -1,11 +1,12 @@
 """15.6 The whole block with DTensor (6 min, ●●○○○)
 
-- There are seven Linear layers. Which of them read the input that every rank has, and which end with a sum?
+- There are seven Linear layers. Which of these layers read the input that every rank has, and which of them
+  end with a sum?
 - The keys of the plan are paths: attention.q, attention.k, attention.v, attention.o, mlp.gate, mlp.up,
-  mlp.down. Use ColwiseParallel() for the layers reading x, and RowwiseParallel() for the layers producing an
-  output. The norm is not in the plan.
-- plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); the
-  MLP likewise; return parallelize_module(model, mesh, plan)
+  mlp.down. Use ColwiseParallel() for the layers that read the input, and RowwiseParallel() for the layers
+  that produce the output. The norm is not in the plan.
+- plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); do the
+  same for the MLP; return parallelize_module(model, mesh, plan)
 """
 
 import torch

@@ -1,8 +1,8 @@
 """16.2 Pass keys on, and gradients back (5 min, ●●○○○)
 
-- In forward a rank's tensor goes to the next rank and is used there. So which rank knows the gradient of
-  that tensor?
-- The gradient needs to go in the opposite direction, to the previous rank.
+- In forward, a rank's tensor is sent to the next rank and used there. So which rank knows the gradient of
+  this tensor?
+- You need to send the gradient in the opposite direction, to the previous rank.
 - forward: return shift(x, 1). backward: return shift(grad, -1).
 """
 

@@ -1,9 +1,9 @@
 """16.1 Merge two parts (10 min, ●●○○○)
 
-- An output is a sum of values, divided by the sum of the weights; lse is the logarithm of that sum. What are
-  the two divisors, and what is the new one?
-- The new sum of weights is exp(lse_a) + exp(lse_b), and each output counts with its share of this sum. You
-  should work with differences of logarithms, because exp(1000) is inf, but exp(1000 - 1001) is not.
+- An output is a weighted sum of values, divided by the sum of the weights, and lse is the logarithm of the
+  weights' sum. What are the two divisors, and what is the divisor for both parts together?
+- The new sum of weights is exp(lse_a) + exp(lse_b), and each output counts with its share of this sum.
+  Compute with differences of logarithms, because exp(1000) is inf, but exp(1000 - 1001) is not.
 - lse = torch.logaddexp(lse_a, lse_b); out = out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(); return
   out, lse.
 """

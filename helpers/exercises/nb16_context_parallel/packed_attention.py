@@ -1,13 +1,13 @@
 """16.4 Packed documents (15 min, ●●●○○)
 
-- You only need to add a little to your ring attention. Which two conditions decide whether a query sees a
-  key, and can a rank check both for the keys of any other rank?
-- On every rank, `lengths` shows where the documents end: a rank has length // world_size tokens of each. So
-  number the tokens' documents once. Rank r's positions are the zigzag positions of each document, one
-  document after the other.
+- You only need a small change to your ring attention. Which two conditions decide whether a query sees a key,
+  and can a rank check both conditions for the keys of any other rank?
+- On every rank, `lengths` shows where the documents end: a rank has length // world_size tokens of each
+  document. So you need to compute each token's document number only once. Rank r's positions are the zigzag
+  positions of each document, one document after the other.
 - places = [torch.cat([zigzag(length, n, r) for length in lengths]) for r in range(n)]; numbers =
   torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths) // n); same = numbers[:, None] ==
-  numbers. Then the ring: after `step` steps the mask is same & (places[rank][:, None] >= places[(rank -
+  numbers. Then run the ring: after `step` steps, the mask is same & (places[rank][:, None] >= places[(rank -
   step) % n]). Return the output, places[rank], and (places[rank] + 1).sum().item().
 """
 

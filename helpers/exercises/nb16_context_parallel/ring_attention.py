@@ -2,11 +2,12 @@
 
 - Begin with the keys and values of this rank. How many more blocks arrive, and which of their keys does each
   query see?
-- After the first part, pass on k, v and their positions, attend to the arriving block, and merge. A query at
-  `positions[i]` sees a key at `places[j]`, which arrived with the key, if positions[i] >= places[j].
-- places = positions; out, lse = attend(q, k, v, positions[:, None] >= places). Then world_size - 1 times: k,
-  v, places = PassOn.apply(k), PassOn.apply(v), PassOn.apply(places); out, lse = merge_parts(out, lse,
-  *attend(q, k, v, positions[:, None] >= places)).
+- After the first part, pass on k, v and their positions, attend to the arriving block, and merge. The
+  positions of the arriving keys are `places`. A query at `positions[i]` sees a key at `places[j]` if
+  positions[i] >= places[j].
+- places = positions; out, lse = attend(q, k, v, positions[:, None] >= places). Then repeat world_size - 1
+  times: k, v, places = PassOn.apply(k), PassOn.apply(v), PassOn.apply(places); out, lse = merge_parts(out,
+  lse, *attend(q, k, v, positions[:, None] >= places)).
 """
 
 import torch

@@ -1,7 +1,7 @@
 """16.5 Ulysses (12 min, ●●●○○, further)
 
-- A head needs all tokens, but nothing from other heads. So while attending, which dimension should be cut,
-  and which should be whole?
+- A head needs all tokens, but nothing from other heads. So during the attention, which dimension should be
+  cut, and which should be whole?
 - Swap.apply(x, 1, 2) cuts the heads (dimension 1) and joins the tokens (dimension 2). Its backward is the
   swap in the opposite direction.
 - backward: return Swap.apply(grad, join, cut), None, None. Then q, k, v = (Swap.apply(x, 1, 2) for x in (q,

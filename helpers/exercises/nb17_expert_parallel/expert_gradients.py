@@ -1,10 +1,10 @@
 """17.5 Which group averages which gradients (12 min, ●●●○○, further)
 
-- Which ranks hold the same expert? And which ranks' tokens does the gradient of one copy already cover?
-- Shared parameters need the mean over all ranks. Experts need the sum over the ranks holding the same
-  expert, rank % ep, divided by the world size, because every rank's loss is a mean over its own tokens, and
+- Which ranks hold the same expert? And which ranks' tokens are already included in the gradient of one copy?
+- Shared parameters need the mean over all ranks. Experts need the sum over the ranks with the same expert,
+  rank % ep, divided by the world size. That's because every rank's loss is a mean over its own tokens, and
   there are world_size losses.
-- Make all groups on all ranks: groups = [dist.new_group(list(range(e, world_size, ep))) for e in
+- Create all groups on all ranks: groups = [dist.new_group(list(range(e, world_size, ep))) for e in
   range(ep)]; all_reduce(p.grad, group=groups[rank % ep]); p.grad /= world_size.
 """
 

@@ -1,11 +1,11 @@
 """17.1 Tokens to their experts (20 min, ●●●●○)
 
-- all_to_all_single sends consecutive rows to consecutive ranks. So in which order should the tokens be, and
-  which numbers does the receiver need to know beforehand?
+- all_to_all_single sends consecutive rows to consecutive ranks. So how should you order the tokens, and which
+  numbers does the receiver need to know beforehand?
 - gate, choice = (x @ router.T).softmax(1).max(1); order = choice.argsort(). Get the counts by calling
   bincount(minlength=world_size), and exchange them. Then call Exchange.apply(x[order], sends, receives), the
-  expert, and Exchange.apply again with the two lists swapped. Undo the order, and multiply by the gate.
-- dist.all_to_all_single(receives, sends) on int64 tensors, then .tolist() on both. At the end: y =
+  expert, and Exchange.apply again with the two lists swapped. Restore the order, and multiply by the gate.
+- Call dist.all_to_all_single(receives, sends) with int64 tensors, then .tolist() on both. At the end: y =
   torch.empty_like(back); y[order] = back; return gate[:, None] * y.
 """
 

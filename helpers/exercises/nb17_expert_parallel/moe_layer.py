@@ -1,13 +1,13 @@
 """17.4 A layer of several experts per rank (25 min, ●●●●○)
 
-- In which order do copies arrive: by sender, or by expert? And in which order should you send results back?
+- In which order do copies arrive, by sender or by expert? And in which order should you return results?
 - Count the copies for each expert instead of each rank, and exchange these counts. Then for each sender, a
   rank knows how many of the rows belong to each of its experts. So it can list the expert of every arrived
-  row, sort by this list, and undo the sorting before sending results back.
+  row, sort the rows by this list, and restore their order before returning results.
 - theirs.view(world_size, local) has a row for each sender and a column for each local expert. The expert of
   each arrived row: torch.arange(local).repeat(world_size).repeat_interleave(theirs); by_expert = its
   argsort(); grouped(arrived[by_expert], up, theirs.view(world_size, local).sum(0).tolist()); then
-  done[by_expert] = rows. At the end y[order] = back, times weights, summed over the k copies, plus
+  done[by_expert] = rows. At the end: y[order] = back; multiply by the weights, sum over the k copies, and add
   shared(x).
 """
 

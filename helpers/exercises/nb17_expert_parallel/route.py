@@ -1,8 +1,8 @@
 """17.2 Route by score and bias (10 min, ●●○○○)
 
-- Which numbers decide where a token goes, and which numbers decide how much each of its experts counts?
-- scores = logits.sigmoid(); topk(k) of scores + bias gives the experts, and scores.gather(1, experts) their
-  weights before the division. Count with bincount(minlength=len(bias)).
+- Which numbers determine a token's experts, and which numbers determine the weight of each of these experts?
+- scores = logits.sigmoid(); topk(k) of scores + bias gives the experts, and scores.gather(1, experts) gives
+  their weights before the division. Count with bincount(minlength=len(bias)).
 - chosen = scores.gather(1, experts); weights = chosen / chosen.sum(1, keepdim=True); counts =
   experts.flatten().bincount(minlength=len(bias)); return experts, weights, counts.
 """

@@ -2,7 +2,7 @@
 
 - Which counts must a rank know before it may change a bias that is the same on all ranks?
 - Add up this rank's counts, sum them over the ranks in one call, and compare each sum with the mean of the
-  sums. The sign of the difference tells you in which direction to move the bias.
+  sums. The sign of the difference shows in which direction to change the bias.
 - total = torch.stack(counts).sum(0); dist.all_reduce(total); return bias + speed * (total.double().mean() -
   total).sign().to(bias).
 """

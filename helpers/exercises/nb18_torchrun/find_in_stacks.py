@@ -1,7 +1,7 @@
 """18.4 Which rank is to blame? (10 min, ●●○○○, further)
 
-- Find the paragraph of the main thread in each text. Which of its frames are torch's, and which are the
-  program's own?
+- Find the paragraph of the main thread in each text. Which of its frames belong to torch, and which belong to
+  the program?
 - Make a list of (file, line, function) for each rank. A rank is waiting if one of its files is
   distributed_c10d.py. If all ranks are waiting, compare all frames of train.py, not only the first one: a
   function may have several callers.

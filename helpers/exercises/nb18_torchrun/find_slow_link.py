@@ -1,11 +1,12 @@
 """18.5 Find the slow link (20 min, ●●●○○)
 
-- Which pairs can a rank time by itself? And in which order can all ranks time their pairs without a
-  deadlock?
+- Which pairs can a rank time by itself? And in which order can the ranks time all pairs without a deadlock?
 - Time your pairs in the order of the peers' numbers, each about ten times. Leave out the first timing, and
-  take the median of the others. Then give all ranks all medians: `dist.all_gather_object` needs one line.
-- slow = [pair for pair, seconds in medians.items() if seconds > 3 * min(medians.values())]. No pair:
-  ("healthy", []). One pair: ("link", that pair). All pairs that contain rank r: ("rank", [r]).
+  take the median of the others. Then exchange all medians, which takes only one line with
+  `dist.all_gather_object`.
+- slow = [pair for pair, seconds in medians.items() if seconds > 3 * min(medians.values())]. If there is no
+  slow pair, return ("healthy", []). If there is one, return ("link", that pair). If the slow pairs are all
+  the pairs of rank r, return ("rank", [r]).
 """
 
 from collections.abc import Sequence

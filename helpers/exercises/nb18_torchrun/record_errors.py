@@ -1,6 +1,7 @@
 """18.2 Let the report name the cause (5 min, ●○○○○)
 
-- `record` is a decorator, so it takes a function and returns a function. Which of the two should you call?
+- `record` is a decorator, so its argument is a function, and it returns a function. Which of the two should
+  you call?
 - `from torch.distributed.elastic.multiprocessing.errors import record`. Call the function returned by
   `record(main)`, without catching anything.
 - record(main)()

@@ -1,10 +1,10 @@
 """18.3 Survive a restart (20 min, ●●●○○)
 
-- Two signals can end a worker. After SIGKILL, only the file is left. After SIGTERM, there is time for one
-  more save. Which ranks need to know that the signal arrived, and in which step does each find out?
-- Call `signal.signal(signal.SIGTERM, handler)` with a handler that only notes the signal. After each step, an
-  `all_reduce` with `op=dist.ReduceOp.MAX` tells all ranks whether one of them has noted it. If so, rank 0
-  saves, as it does after every `every` steps.
+- Two signals can terminate a worker. After SIGKILL, only the file is left. After SIGTERM, there is time for
+  one more save. Which ranks need to know that SIGTERM arrived, and in which step can each of them find out?
+- Call `signal.signal(signal.SIGTERM, handler)` with a handler that only records that the signal arrived.
+  After each step, an `all_reduce` with `op=dist.ReduceOp.MAX` shows all ranks whether any rank has received
+  it. If so, rank 0 saves, as it does after every `every` steps.
 - saved = torch.load(path), if it exists: load both states, done = saved["done"]. noted = torch.zeros(1);
   signal.signal(signal.SIGTERM, lambda *_: noted.fill_(1)). In the loop: train_step(step); stop =
   noted.clone(); dist.all_reduce(stop, op=dist.ReduceOp.MAX); if stop or (step + 1) % every == 0: on rank 0

@@ -1,10 +1,10 @@
 """19.3 async_save: write while training continues (15 min, ●●●○○, further)
 
-- A rank may be killed while writing. Which checkpoint must still be complete, and how do you find it? And
-  which group may each of the two threads use?
+- A rank might be killed while it is writing. Which checkpoint must still be complete, and how do you find it?
+  And which group may each of the two threads use?
 - Use a separate folder for each checkpoint, named after the number of steps done. A folder with a `.metadata`
-  is complete, so first load the newest of these. Keep the future of each save, and ask for its `result()`
-  before starting the next save.
+  file is complete, so first load the newest of these folders. Keep the future of each save, and wait for its
+  `result()` before starting the next save.
 - whole = [p for p in Path(folder).iterdir() if (p / ".metadata").exists()]; newest = max(whole, key=lambda
   p: int(p.name)); dcp.load(state, checkpoint_id=newest). In the loop, every `every` steps: if earlier:
   earlier.result(); earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group).

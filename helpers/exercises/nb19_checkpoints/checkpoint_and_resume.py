@@ -1,9 +1,10 @@
 """19.1 Killed and resumed (25 min, ●●●●○)
 
-- Write down everything that the next step depends on. The model's weights are one of five things.
-- The five things are model, optimizer, random state of each rank, number of steps done, and losses so far.
-  Before the loop, if the file exists, load it and put all five back. After every `every` steps, gather the
-  random states and let rank 0 save, under another name first.
+- List everything that the next step or the result depends on. There are five items, and the model is one of
+  them.
+- The five items are the model, the optimizer, the random state of each rank, the number of steps done, and
+  the losses so far. Before the loop, if the file exists, load it and restore all five. After every `every`
+  steps, gather the random states and let rank 0 save all five items, at first under a different name.
 - states = [None] * dist.get_world_size(); dist.all_gather_object(states, torch.get_rng_state()). The loop:
   for n in range(done, epochs * steps): losses.append(train_step(*divmod(n, steps))); then if (n + 1) % every
   == 0: save.

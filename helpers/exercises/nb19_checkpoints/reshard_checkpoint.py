@@ -1,8 +1,8 @@
 """19.2 Four ranks save, two load (10 min, ●●●○○)
 
-- `dcp.load` fills existing tensors. Which tensors must this rank have?
-- For each name, make a DTensor of zeros with the whole shape, on `mesh`, placed `[Shard(0)]`. Then pass the
-  dict to `dcp.load`.
+- `dcp.load` fills existing tensors. Which tensors does this rank need before loading?
+- For each name, create a DTensor of zeros with the whole shape, on `mesh`, with the placements `[Shard(0)]`.
+  Then pass the dict to `dcp.load`.
 - state = {name: zeros(shape, device_mesh=mesh, placements=[Shard(0)]) for name, shape in shapes.items()};
   dcp.load(state, checkpoint_id=folder); return state. Import `zeros` from torch.distributed.tensor, not from
   torch.

@@ -1,9 +1,10 @@
 """19.4 Resume exactly (20 min, ●●●●○, further)
 
-- The resuming job has a different number of ranks. Which of the things to save belong to a rank, and which to
-  the job?
+- The new job has a different number of ranks. Which parts of the state belong to a rank, and which to the
+  job?
 - Here everything belongs to the job: the states of the parts, the generator's state, the rest of the epoch's
-  order, and the losses. So rank 0 can save all of it, and after loading you take a rank's share of a batch.
+  order, and the losses. So rank 0 can save all of it, and after loading, each rank takes its own share of a
+  batch.
 - for name, part in parts.items(): part.load_state_dict(saved[name]); generator.set_state(saved["generator"]);
   order, losses = saved["order"], saved["losses"]. Loop: while len(losses) < steps: if not order: order =
   torch.randperm(samples, generator=generator).tolist(); now, order = order[:batch], order[batch:];

@@ -1,9 +1,9 @@
 """20.4 Which rank computes wrong? (20 min, ●●●○○)
 
 - Which ranks must have the same bits? And if two of them disagree, how do you find out which one is wrong?
-- Compute digests of the shard, of this rank's five gradients, and of the five gradients of the rank before
-  it. Then gather all digests. A shard is wrong if its digest differs from those of all its copies. A rank
-  computing wrong numbers disagrees with both of its neighbors.
+- Compute digests of the shard, of this rank's five gradients, and of the previous rank's five gradients. Then
+  gather all digests. A shard is wrong if its digest differs from the digests of all its copies. A rank that
+  computes wrong numbers disagrees with both of its neighbors.
 - own = torch.tensor([digest(shard), five of gradient(rank, step), five of gradient((rank - 1) % world_size,
   step)]); all_gather; pair r disagrees if row r's own five differ from the last five of row (r + 1) %
   world_size. Rank r is wrong if pair r and pair r - 1 disagree.

@@ -1,13 +1,14 @@
 """20.1 Agree on the members (quorum) (25 min, ●●●●○, further)
 
-- Two replicas look at the store at slightly different moments, and see different members. Whose view
-  counts? And what if that replica is killed?
-- You don't need a leader: each replica writes that it has arrived, waits, and proposes the members that it
+- Two replicas look at the store at slightly different moments, and see different members. Whose view counts?
+  And what happens if this replica is killed?
+- You don't need a leader: each replica sets a key when it arrives, waits, and proposes the members that it
   sees. `compare_set` accepts only the first proposal, and returns this proposal to all later callers.
-- store.set(f"{number}/{me}", str(step)); newest: the largest step in the decision of round number - 1, which
-  is in the store, or -1. Loop until store.check([f"{number}/decided"]): mine = {r: int(store.get(...))} for
-  each r whose key is set. If all of `expected` are in it, or time.monotonic() is past the start + patience,
-  and max(mine.values()) >= newest: store.compare_set(f"{number}/decided", "", repr(mine)). Then return
+- store.set(f"{number}/{me}", str(step)); newest is the largest step in the decision of round number - 1,
+  which is in the store, or -1 if there is no such decision. Loop until store.check([f"{number}/decided"]):
+  mine = {r: int(store.get(...))} for each r whose key is set. If all of `expected` are in `mine`, or if
+  `patience` seconds have passed since the start (by time.monotonic()), and if max(mine.values()) >= newest:
+  store.compare_set(f"{number}/decided", "", repr(mine)). Then return
   ast.literal_eval(store.get(f"{number}/decided").decode()).
 """
 

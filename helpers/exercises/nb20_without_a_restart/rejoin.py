@@ -1,8 +1,7 @@
 """20.2 Copy the state of the newest replica (15 min, ●●●○○)
 
-- Which rank has the state that the others lack? And in addition to the weights, what does the next step
-  depend on?
-- The source is a rank with the most steps, and all ranks must choose the same one. If all have done the
+- Which rank has the newest state? And in addition to the weights, what does the next step depend on?
+- The source is a rank with the most steps, and all ranks must choose the same one. If all ranks have done the
   same number of steps, you don't need to send anything. `dist.broadcast_object_list` sends objects of any
   kind and size, such as the two `state_dict()`s.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),

@@ -4,9 +4,9 @@
   members = sorted(now): join(store, number, members, me, patience); step = rejoin(dist.get_rank(),
   len(members), [now[m] for m in members], model, optimizer). If step == steps: continue. backward(step);
   all_reduce each p.grad and divide it by len(members); optimizer.step(); log[step] = members; step += 1.
-- Step 2: put all calls from `join` to the last `all_reduce` into a `try`, and `optimizer.step()` after it.
-  On RuntimeError, call dist.destroy_process_group() if dist.is_initialized(), then continue. The next round
-  should only expect the members of this one.
+- Step 2: put all calls from `join` to the last `all_reduce` into a `try`, and `optimizer.step()` after it. On
+  RuntimeError, call dist.destroy_process_group() if dist.is_initialized(), then continue. The next round
+  should expect only the members of this round.
 - Step 3, directly after `quorum`: if me not in now, set step, log = -1, {}. Then return log if
   min(now.values()) == steps, and otherwise continue with the next round.
 """

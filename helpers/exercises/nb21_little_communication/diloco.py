@@ -1,10 +1,11 @@
 """21.5 DiLoCo (25 min, ●●●●○, further)
 
-- You need two optimizers: `inner` steps on each rank alone, and an outer optimizer, which you make yourself,
-  steps at each synchronization. Which weights does the outer optimizer change, and what is its gradient?
-- Keep a copy of the weights of the last synchronization. At the next one, each rank's "gradient" is that
-  copy minus its current weights, and you should average it over the ranks. The outer step starts from the
-  copy, and its result becomes the copy for the next synchronization.
+- You need two optimizers: `inner` runs separately on each rank, and an outer optimizer, which you create
+  yourself, runs at each synchronization. Which weights does the outer optimizer change, and what is its
+  gradient?
+- Keep a copy of the weights of the last synchronization. At the next synchronization, each rank's "gradient"
+  is this copy minus its current weights, and you need to average it over the ranks. The outer step starts
+  from the copy, and its result becomes the copy for the next synchronization.
 - kept = [p.detach().clone() ...]; outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum,
   nesterov=True). At a synchronization: k.grad = k - p.detach(); dist.all_reduce(k.grad,
   op=dist.ReduceOp.AVG) for each pair; outer.step(); p.detach().copy_(k).

@@ -1,10 +1,10 @@
 """21.4 Gather a weight in 8 bits (20 min, ●●●○○)
 
-- For reading a rank's codes, what do the others need in addition? And which dtype does gloo take for a byte?
-- largest = the largest absolute value of each block of 32. The scale is 2 to the power of
-  log2(largest / 448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and
-  scales, each as one byte, with `view(torch.uint8)`, and view the arrived bytes as float8 again. And what
-  should be the scale of a block of zeros?
+- What else do the other ranks need to decode a rank's codes? And which dtype does gloo accept for a byte?
+- largest = the largest absolute value of each block of 32. The scale is 2 to the power of log2(largest /
+  448), rounded up. Codes: (block / scale).to(torch.float8_e4m3fn). Gather codes and scales, each as one byte,
+  with `view(torch.uint8)`, and view the received bytes as float8 again. What should the scale of a block of
+  zeros be?
 - blocks = shard.view(-1, 32); scales = torch.exp2((largest.double() / 448).log2().ceil()).float(), and 1
   where largest is 0; scales.to(torch.float8_e8m0fnu).view(torch.uint8) is one byte per scale.
   dist.all_gather_single twice, then codes.view(torch.float8_e4m3fn).float() *

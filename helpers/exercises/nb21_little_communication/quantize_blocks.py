@@ -1,8 +1,8 @@
 """21.1 Quantize by blocks (8 min, ●●○○○)
 
-- The largest number of a block, without its sign, should become 127. So what is one step worth?
-- scales = largest / 127, one for each block. You get the codes by dividing the numbers by their block's
-  scale and rounding. If a block is all zeros, what do you divide by?
+- The largest number of a block, ignoring its sign, should become 127. So how large is one step?
+- scales = largest / 127, one for each block. To get the codes, divide the numbers by their block's scale and
+  round. If a block is all zeros, what can you divide by?
 - blocks = x.view(-1, block); scales = blocks.abs().amax(dim=1) / 127; codes = (blocks /
   scales.clamp(min=1e-30)[:, None]).round().to(torch.int8); return codes, scales.
 """

@@ -1,8 +1,8 @@
 """21.3 Error feedback (8 min, ●●○○○, further)
 
-- The part that a call couldn't send is not gone, because this rank can compute it. When can the rank send it?
-- Quantize x + memory instead of x. The lost part is the difference between that sum and the numbers that you
-  get by decoding the codes and scales.
+- The part that a call couldn't send is not lost, because this rank can compute it. When can the rank send
+  this part?
+- Quantize x + memory instead of x. The lost part is the difference between this sum and the decoded numbers.
 - total = x + memory; codes, scales = quantize_blocks(total, block); memory.copy_(total - (codes * scales[:,
   None]).flatten()); return codes, scales.
 """

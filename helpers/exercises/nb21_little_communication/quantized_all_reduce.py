@@ -2,9 +2,9 @@
 
 - An all-reduce is a reduce-scatter and an all-gather. You can't add up codes with different scales. So
   what does each rank need to do between the two phases?
-- Split x into p chunks. Send each rank its chunk's codes and scales by calling all_to_all_single twice, then
-  decode them and add them up in float32. Quantize this sum, gather its codes and scales from all ranks, and
-  decode them.
+- Split x into p chunks. Send each rank its chunk's codes and scales by calling all_to_all_single twice. Then
+  decode the received chunks and add them up in float32. Quantize this sum, gather its codes and scales from
+  all ranks, and decode them.
 - codes, scales = quantize_blocks(x, block); all_to_all_single into `theirs` and `steps` of the same shape;
   own = (theirs * steps[:, None]).view(world_size, -1).sum(0); codes, scales = quantize_blocks(own, block);
   all_gather_single both, and return codes * scales[:, None], flattened.

@@ -2,8 +2,8 @@
 
 - `x.numpy()` shares the tensor's memory under a different name. What does `Allreduce` do when its first
   argument is `MPI.IN_PLACE`?
-- Reduce `x.contiguous()` in place. If x is contiguous, that is x itself; otherwise it is a copy, and
-  `x.copy_(...)` copies the result back. A mean is a sum divided by the number of ranks.
+- Reduce `x.contiguous()` in place. If x is contiguous, `x.contiguous()` is x; otherwise it is a copy, so you
+  need `x.copy_(...)` to copy the result back. A mean is a sum divided by the number of ranks.
 - whole = x.contiguous(); world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == 'max' else
   MPI.SUM); if op == 'mean': whole /= world.Get_size(); x.copy_(whole)
 """

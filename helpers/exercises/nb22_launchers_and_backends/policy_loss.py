@@ -1,11 +1,11 @@
 """22.4 Learn from stale samples (25 min, ●●●●○)
 
-- Begin with the loss of one token: which two ratios does it need, and which of them depends on `new`? Then
+- Begin with the loss of one token. Which two ratios does it need, and which of them depends on `new`? Then
   think about the mean: the trainers' gradients are averaged, so by which number do you need to divide a sum
   over this rank's tokens, and by which number do you need to multiply it?
-- Before computing anything, select the tokens that count: `new[mask]` has one dimension, and padding in
-  `new` then gets a gradient of 0. `advantages[:, None].expand_as(new)[mask]` has the same tokens. The ratio
-  is exp(new - old), and the weight is exp(old - sampled), at most `cap`.
+- Before computing anything, select the tokens that count: `new[mask]` has one dimension, and padding in `new`
+  then gets a gradient of 0. `advantages[:, None].expand_as(new)[mask]` selects the same tokens. The ratio is
+  exp(new - old), and the weight is exp(old - sampled), at most `cap`.
 - loss = -weight * torch.minimum(ratio * own, ratio.clamp(1 - low, 1 + high) * own); tokens = mask.sum();
   dist.all_reduce(tokens, group=group); return loss.sum() * dist.get_world_size(group) / tokens.
 """

@@ -1,13 +1,13 @@
 '''22.3 A batch script (10 min, ●●○○○)
 
 - Begin with the script above, as an f-string. Which of its numbers and names come from the arguments, and
-  which does bash fill in on the cluster?
+  which ones does bash insert on the cluster?
 - --job-name, --nodes, --ntasks-per-node=1, --gpus-per-node, --cpus-per-task={8 * gpus_per_node},
-  --time={minutes}. Then come the lines with export and scontrol, and last srun torchrun with --nnodes,
-  --nproc-per-node and three options beginning with --rdzv.
+  --time={minutes}. Then add the lines with export and scontrol, and finally srun torchrun with
+  --nnodes, --nproc-per-node and the three options that begin with --rdzv.
 - return f"""#!/bin/bash\\n#SBATCH --job-name={name}\\n ... srun torchrun --nnodes={nodes}
-  --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID ... {script}\\n""" : the `$` words stay as they
-  are. No empty line before #!.
+  --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID ... {script}\\n""" : leave the words with `$`
+  unchanged, and don't put an empty line before #!.
 '''
 
 from typing import Any

@@ -1,10 +1,11 @@
 """22.2 Trainers and generators (20 min, ●●●●○, further)
 
-- A block of the matrix is where some rows and some columns cross. Which trainer has this block, and which
-  generator needs it? And which sends must not block, because a generator might receive weights only later?
-- Trainer: if step % every == 0, isend each of part.tensor_split(generators, dim=1), also after the last
-  step, and keep the Works. Generator: recv into each of part.tensor_split(trainers), which are views, and
-  put the version in front of the samples, so that one message contains both.
+- A block of the matrix is the intersection of some rows and some columns. Which trainer has this block, and
+  which generator needs it? And which sends must not block, because a generator might only receive the weights
+  later?
+- Trainer: if step % every == 0, isend each block of part.tensor_split(generators, dim=1), also after the last
+  step, and keep the Works. Generator: recv into each block of part.tensor_split(trainers), because these
+  blocks are views. Put the version in front of the samples, so that one message contains both.
 - Generator: version = -every; for batch in range(steps): while version < max(0, batch - most): receive all
   blocks, version += every; then send torch.cat([part.new_tensor([version]), generate(part, batch)]) to
   each trainer. At the end, keep receiving while version < steps. Trainer: recv each message into

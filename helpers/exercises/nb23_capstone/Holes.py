@@ -1,16 +1,16 @@
 """23.4 Assemble a language-model trainer (30 min, ●●●●○)
 
-- Run the check after each hole, because it tries each one alone and reports which is wrong or empty.
-  Before coding, write down which ranks have the same samples (those of one tensor group) and which
-  hold the same part of a weight (none).
-- 1: chunk by the data coordinate. 2: call parallelize_module, checkpoint_wrapper and fully_shard for
-  each block, then fully_shard for the model. 3: sum the targets of all microbatches, all_reduce the sum
-  over data, and undo the mean that fully_shard takes. 4: take the norm of all norms, making each one
-  whole. 5: call earlier.result() first.
-- 2: model.blocks[i] = fully_shard(checkpoint_wrapper(block), mesh=mesh["data"]). 3: (summed_loss(model,
-  part) * mesh["data"].size() / count).backward(). 4: torch.stack([p.grad.norm().full_tensor() for p in
-  model.parameters()]).norm(). 5: states = get_state_dict(model, optimizer), as "model" and "optimizer",
-  to dcp.async_save(..., checkpoint_id=folder / str(done), process_group=group).
+- Run the check after each hole, because it tests each hole separately and reports which are wrong or empty.
+  Before coding, write down which ranks have the same samples (the ranks of one tensor group) and which hold
+  the same part of a weight (no two ranks).
+- 1: chunk by the data coordinate. 2: call parallelize_module, checkpoint_wrapper and fully_shard for each
+  block, then fully_shard for the model. 3: sum the targets of all microbatches, all_reduce the sum over data,
+  and undo the mean that fully_shard takes. 4: complete each gradient's norm with full_tensor(), and take the
+  norm of these norms. 5: call earlier.result() first.
+- 2: model.blocks[i] = fully_shard(checkpoint_wrapper(block), mesh=mesh["data"]). 3: (summed_loss(model, part)
+  * mesh["data"].size() / count).backward(). 4: torch.stack([p.grad.norm().full_tensor() for p in
+  model.parameters()]).norm(). 5: pass the two results of get_state_dict(model, optimizer), as "model" and
+  "optimizer", to dcp.async_save(..., checkpoint_id=folder / str(done), process_group=group).
 """
 
 import math

@@ -1,14 +1,13 @@
 """23.3 Eight bugs of a language-model trainer (35 min, ●●●●○)
 
-- Let the check lead you, because it reports one effect at a time. For each line, ask: which ranks have
-  the same samples, which have the same weights, and who has already divided by what?
-- Two of the wrapping steps leave something out. Two lines use a rank's number or the world's size, but
-  need a coordinate or the size of one dimension. Two numbers must be those of all ranks: the targets
-  and the norm.
-- sampler: data.size(), data.get_local_rank(). flag: device=device. After TABLES_PLAN: model.head.weight
-  = model.table.weight. checkpoint_wrapper(block) without the option. fully_shard(model, ...) last. loss:
-  reduction "sum", times data.size(), divided by all targets along data. experts: p.grad /= data.size().
-  norm: squares of p.grad.full_tensor(), and of the experts' gradients summed along data.
+- Let the check guide you, because it reports one effect at a time. For each line, ask which ranks have the
+  same samples, which have the same weights, and by which numbers the gradients have already been divided.
+- Two of the wrapping steps are incomplete. Two lines use the rank or the world size, but need a coordinate or
+  the size of one dimension. Two numbers must be computed over all ranks: the number of targets and the norm.
+- sampler: data.size(), data.get_local_rank(). flag: device=device. After TABLES_PLAN: model.head.weight =
+  model.table.weight. checkpoint_wrapper(block) without the option. fully_shard(model, ...) last. loss:
+  reduction "sum", times data.size(), divided by all targets along data. experts: p.grad /= data.size(). norm:
+  the squares of p.grad.full_tensor(), and the squares of the experts' gradients, summed along data.
 """
 
 from collections.abc import Iterator

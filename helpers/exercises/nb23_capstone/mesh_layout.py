@@ -1,7 +1,7 @@
 """23.1 Coordinates of a rank in the mesh (10 min, ●●○○○)
 
-- Write down the ranks 0 to 7 and their coordinates for the order tp-dp-pp. Which coordinate changes with
-  every rank, and which one only after four?
+- Write down the ranks 0 to 7 and their coordinates for the order tp-dp-pp. Which coordinate changes from each
+  rank to the next, and which one only after four ranks?
 - names = order.split('-')[::-1] gives the dimensions from the outermost to the innermost, as init_device_mesh
   expects them. mesh.get_local_rank(name) returns the coordinate, mesh.get_group(name) the group, and
   dist.get_process_group_ranks(group) its ranks.

@@ -1,10 +1,10 @@
 """23.5 Plan a run (20 min, ●●●●○, further)
 
-- How many layouts are there at all? Two loops, over tp and pp, are enough, because dp follows from them.
-  Which layouts do the three conditions exclude?
+- How many layouts are there in all? Two loops, over tp and pp, are enough, because they determine dp. Which
+  layouts do the three conditions exclude?
 - First, write two small functions of (dp, tp, pp), one for the bytes and one for the seconds, and compare
-  them with the worked example. Then collect (seconds, layout, bytes) for all layouts that fit: the `min` of
-  such tuples is the fastest.
+  them with the worked example. Then collect (seconds, layout, bytes) for all layouts that fit. The `min` of
+  these tuples is the fastest layout.
 - m = batch // dp; n = N / (tp * pp); nbytes = 4 * n + 12 * n / dp + 34 * s * h * L / pp * min(m, pp) / tp;
   slot = 6 * n * s / flops + 4 * (L / pp) * 2 * (tp - 1) / tp * 2 * s * h / host_bandwidth; seconds = (m +
   pp - 1) * slot + 2 * (dp - 1) / dp * 2 * n / network_bandwidth.

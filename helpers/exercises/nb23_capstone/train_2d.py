@@ -2,9 +2,10 @@
 
 - Which ranks must see the same samples? Which ranks hold the same part of a weight? Each of these questions
   is answered by one of the two groups.
-- Broadcast both weights from rank 0 to all ranks, then split them by making a Block on mesh['tp']. In each
-  step, take the batch's share of your dp coordinate, run forward and backward, all_reduce each gradient
-  with AVG in the dp group, run the optimizer step, and append clones of the two parts to the list.
+- Broadcast both weights from rank 0 to all ranks, then split them by creating a Block on mesh['tp']. In each
+  step, select the share of the batch that belongs to your dp coordinate, run forward and backward, all_reduce
+  each gradient with AVG in the dp group, run the optimizer step, and append clones of the two parts to the
+  list.
 - mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp'];
   block = Block(up, down, mesh['tp']); own = the slice of `share` samples starting at step * batch_size +
   dp.get_local_rank() * share; dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
