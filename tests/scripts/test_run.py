@@ -262,7 +262,7 @@ def test_port_in_use_is_explained(folder: Path) -> None:
 
 BAD_INPUT = {
     "no such file": (["none.py"], "there is no file none.py."),
-    "folder": (["."], ". is a folder, not a script. Name a file in it, such as ./broken.py."),
+    "folder": (["."], ". is a folder, not a script. Pass a file in it, such as ./broken.py."),
     "notebook": (["a.ipynb"], "a.ipynb is a notebook. Export it first"),
     "broken": (["broken.py"], "broken.py, line 1 is not Python: "),
     "binary": (["binary"], "binary is not a Python script."),
