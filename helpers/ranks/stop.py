@@ -1,4 +1,4 @@
-"""Handle Stop (or Ctrl-C): the first press interrupts, and further presses do not interrupt the cleanup.
+"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later ones do not interrupt the cleanup.
 
 The system only interrupts the main thread. In a kernel each press is also counted (`count_stops`), and a
 launch in another thread checks the count while waiting (`raise_if_stopped`).
@@ -74,7 +74,7 @@ def _counting_handler(handler: Any) -> _CountingHandler:
 
 
 def raise_if_stopped() -> None:
-    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed since its `raise_first_stop` began."""
+    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed after its `raise_first_stop` began."""
     if _thread_state.seen is not None and _thread_state.seen != _stop_count.count:
         _thread_state.seen = None  # Further presses must not interrupt the cleanup.
         raise KeyboardInterrupt
