@@ -2,10 +2,10 @@
 
     answer's name --> binders --> names used by them --> their binders and changers --> ... --> order
 
-`build` calls it. The names come from `names`, and the statements from `listing`. This is static slicing
-(Weiser, 1981) of a module's top level: a statement is included if its bindings or changes may affect the
-answer. Names used by a function are resolved after all cells have run. Names used immediately by a statement
-are resolved at that statement.
+`build` calls this module. It takes names from `names`, and statements from `listing`. The method is static
+slicing (Weiser, 1981) of a module's top level: a statement is included if its bindings or changes may affect
+the answer. Names used by a function are resolved at the end, when all cells have run. Names used immediately
+by a statement are resolved at this statement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from helpers.answers.external_values import find_external_value
 from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 
-# The functions called by a statement can only be guessed, at a cost that grows quadratically with the
+# The functions called by a statement can only be guessed, in a time that grows quadratically with the
 # closure. Beyond this number of steps, only the last definitions of names are followed.
 _MAX_CALL_STEPS = 20_000
 _STAR_IMPORT_PATTERN = re.compile(r"\bimport\s*\*")
@@ -77,14 +77,14 @@ class _Search:
                 self._follow_calls(statement, point)
             if statement.position not in self.statements:
                 self._add_statement(statement)
-        # Statements found through calls may come late, so the order is only known now.
+        # Statements found through calls may be added late, so the order is only known now.
         ordered = _order_statements(self.statements, self.needed_edges, self.optional_edges)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _add_statement(self, statement: Statement) -> None:
         self.statements[statement.position] = statement
         names = statement.names
-        # sorted, because the order of string sets varies between processes, but an answer must not vary
+        # sort them, because the order of string sets varies between processes, but an answer must not vary
         for name in sorted(names.now):
             self.follow(name, statement.position, Need(name, statement, False), self.needed_edges)
         for name in sorted(names.at_once):
@@ -139,7 +139,7 @@ class _Search:
             self.pending.append((statement, point))
 
     def _external_reason(self, statement: Statement) -> str:
-        # cached, because several paths lead to a statement, and following its calls takes time
+        # cache this, because several paths lead to a statement, and following its calls takes time
         if statement.position not in self.external:
             self.external[statement.position] = find_external_value(self.listing, statement)
         return self.external[statement.position]
@@ -217,7 +217,7 @@ def find_closure(listing: Listing, name: str, name_cell: Callable[[int], str]) -
     """Return the statements that the answer called `name` needs, including its definition.
 
     Raises:
-        Unresolved: It needs a value that only exists in a different run, a file or the kernel.
+        Unresolved: The answer needs a value that only exists in a different run, a file or the kernel.
     """
     return _Search(listing, name_cell).run(name)
 
@@ -241,12 +241,12 @@ def _order_statements(
     def needed_first(position: Position) -> list[Position]:
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
-            # Only move a soft dependency up if this violates no hard one.
+            # Only move a soft dependency up if this does not violate a hard one.
             if other < position or not _has_path(other, position, hard):
                 before.add(other)
         return sorted(before & taken.keys())
 
-    # dependencies may be circular, so each statement is placed once, beginning anywhere in the circle
+    # dependencies may be circular, so each statement is placed once, beginning anywhere in the cycle
     def place(position: Position) -> None:
         if position in started:
             return

@@ -1,7 +1,7 @@
 """Read a notebook file in a capped child process: one request in, one reply out.
 
 `reader` starts it as `python -m helpers.answers.reader_child`. The limits are set before the file is
-opened. Any later failure becomes a reply, or ends this process.
+opened. Any later failure is sent as a reply, or ends this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
         reply = json.dumps({"answers": _read_answers(request["path"], request["names"])})
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
-    # the limits raise exceptions first, so that they can be reported
+    # exceeded limits raise exceptions first, so that they can be reported
     except (MemoryError, RecursionError):
         name = printable_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
@@ -39,7 +39,7 @@ def main() -> None:
 
 def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
-    # one listing for all names, so that each cell is parsed once
+    # use one listing for all names, so that each cell is parsed only once
     listing = Listing([cell.code for cell in notebook.cells])
     found = {name: build_answer(listing, name, others=names) for name in names}
     found = {name: _with_cause(each, notebook) for name, each in found.items()}
@@ -50,7 +50,7 @@ def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
-    """Add the cause to a problem, if parts of the file other than its code cells show it."""
+    """Add the cause to a problem if other parts of the file than its code cells show it."""
     if not isinstance(found, Problem):
         return found
     here = ".".join(map(str, sys.version_info[:2]))

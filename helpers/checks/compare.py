@@ -29,7 +29,7 @@ def difference(
     path: str = "",
     scale: float | None = None,
 ) -> str:
-    """Return "" if `got` is right, and otherwise where and how it differs, in a few words.
+    """Return "" if `got` is right, and otherwise a short description of where and how it differs.
 
     tolerance: the largest allowed difference, relative to `scale` or, without a scale, to the number or to
     the tensor's largest element. 0 allows no difference.
@@ -58,7 +58,7 @@ def difference(
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Return whether `difference` finds no difference between two values."""
+    """Return whether `difference` finds two values equal."""
     return not difference(right, got, tolerance, scale=scale)
 
 
@@ -84,7 +84,7 @@ def _compare_tensors(
     if not right.dim():
         return f"it is {got_text}, not {right_text}"
     element = f"element [{', '.join(map(str, index))}] is {got_text}, not {right_text}"
-    if right.dim() > 2:  # so that a reader can see which index counts what
+    if right.dim() > 2:  # so that a reader can see the meaning of each index
         element = f"of the shape {tuple(right.shape)}, {element}"
     count, total = int(wrong.sum()), right.numel()
     return element if total == 1 else f"{element} ({count} of {total} elements differ)"
@@ -94,14 +94,14 @@ def _is_close(
     right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
     """Return for each element whether it is close enough."""
-    # NaN is right where NaN is expected. Infinities may be equal, but their difference is NaN.
+    # NaN is right if NaN is expected. Infinities may be equal, but their difference is NaN.
     equal = (got == right) | ((got != got) & (right != right))
     if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
         return equal
     relative = tolerance if tolerance is not None else _SUM_TOLERANCES.get(right.dtype, 1e-5)
     wide_dtype = torch.complex128 if right.is_complex() else torch.float64
     sizes = right.to(wide_dtype).abs()
-    # finite elements only, because relative to an infinity everything else would be close enough
+    # use finite elements only, because relative to an infinity all other numbers would be close enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     allowed = relative * (largest if scale is None else scale)
@@ -130,7 +130,7 @@ def _compare_numbers(right: Any, got: Any, tolerance: float | None) -> str:
     return f"{got_text} is not {right_text}"
 
 
-# The name of one part of a value, its right value, and its actual value.
+# The name of one part of a value, the part's right value, and its actual value.
 _ComparedPart = tuple[str, Any, Any]
 
 
@@ -140,7 +140,7 @@ def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_ComparedPar
     for key in right:
         if key not in got:
             return f"the key {key!r} is missing", []
-    for key in got:  # a rank may have sent any key, so it is shortened
+    for key in got:  # a rank may have sent any key, so shorten it
         if key not in right:
             return f"unexpected key {_short_text(key)}", []
     return "", [(repr(key), value, got[key]) for key, value in right.items()]
@@ -150,7 +150,7 @@ def _pair_sequences(right: Any, got: Any) -> tuple[str, list[_ComparedPart]]:
     if isinstance(got, torch.Tensor) and all(
         isinstance(element, (int, float)) for element in right
     ):
-        if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
+        if got.dim() != 1 or got.shape[0] != len(right):  # because tolist() may be expensive
             return (
                 f"it is a tensor of shape {tuple(got.shape)}; expected {plural(len(right), 'number')}",
                 [],
@@ -197,7 +197,7 @@ def _short_text(value: Any) -> str:
 def kind_problem(example: Any, got: Any) -> str:
     """Return "" if `got` has the types and keys of an example, and otherwise a description of its kind.
 
-    An empty dict matches any dict, None matches anything.
+    An empty dict matches any dict, and None matches any value.
     """
     if example is None:
         return ""
@@ -237,7 +237,8 @@ def describe_kind(value: Any) -> str:
 def find_huge_range(value: Any, depth: int = 8) -> str:
     """Return a description of a range in a value that is too long to be sent as a list, or "".
 
-    A range is the only value that needs almost no bytes to send, but all of a machine's memory to write out.
+    A range is the only value that takes almost no bytes to send, but may take all of a machine's memory to
+    write out.
     """
     if isinstance(value, range):
         return describe_kind(value) if _range_length(value) > _MAX_RANGE else ""

@@ -4,10 +4,10 @@
                                                   | and compares their behavior
     groups, largest first <--a line: what is alike-'
 
-Two answers are alike if they behave alike in every case that was run; `checks.match_mistakes` compares an
-answer with a known mistake in the same way. Each answer runs in a separate sandbox. A capped child reads the
-answers' data; if it dies, it is started again without the answer that killed it. Called by `course mistakes
-RESULTS`.
+Two answers are alike if they behave alike in every case that was run, just as `checks.match_mistakes`
+compares an answer with a known mistake. Each answer runs in a separate sandbox. A capped child reads the
+answers' data. If it dies, it is started again without the answer that killed it. `course mistakes RESULTS`
+calls this module.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
         labels.update(done)
         if died_over is None:
             break
-        # The exercise's behaviors were lost with the child, so its other answers run again.
+        # The behaviors of this exercise were lost with the child, so its other answers run again.
         again = answers[died_over].exercise
         left = [
             i for i in left if i != died_over and (i not in done or answers[i].exercise == again)
@@ -174,7 +174,7 @@ def _label_in_child(
     at: int | None = None
     with ours, suppress(EOFError):
         while ours.poll(_START_S + _ANSWER_S):
-            # The course's code writes only indices, as JSON, never a pickle.
+            # The course's code only writes indices, as JSON, never a pickle.
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same
@@ -207,7 +207,7 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Behavior:
     """Run one answer on the visible cases in a new sandbox. Return {} if no sandbox could be started."""
     seen: _Behavior = {}
     alone = 0
-    # a failure here is caused by the answer, so the cases that ran before it count
+    # a failure here is caused by the answer, so the earlier cases count
     with (
         suppress(LaunchError, ServerExited, OSError),
         plan.lock.hold_shared(),

@@ -1,6 +1,6 @@
 """Read the class from the learning platform's export, and match it with the owners of submissions.
 
-`course grade --roster FILE` reads it. `reports.gradebooks` fills grades into its columns.
+`course grade --roster FILE` reads the export. `reports.gradebooks` enters grades in its columns.
 
     export.csv --read_roster--> Roster --match_roster (with learners)--> RosterMatch
 """
@@ -103,7 +103,7 @@ def read_roster(path: Path) -> Roster:
 
 
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
-    """Find each learner's row. Raise RosterError if none is found.
+    """Find each learner's row. Raise RosterError if no row is found.
 
     First, rows match by the platform's number, unless they name a different person. Other rows match by the
     column, or pair of neighboring columns, with the most learners. learners: the source of each name.
@@ -149,7 +149,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
         for at, row in enumerate(roster.rows):
             number = _LAST_NUMBER_PATTERN.search(row[place].strip())
             same = numbers.get(number[0], []) if number else []
-            # In a different assignment, or as a group's number, the number may belong to somebody else.
+            # In a different assignment, or as a group's number, the number may belong to a different person.
             if len(same) == 1 and platform.is_row_of(learners[same[0]], at, roster, named):
                 found[at] = same[0]
                 used = roster.columns[place]
@@ -202,8 +202,8 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
     """Return each cell's learner: by the exact name, or by a looser comparison with a unique result.
 
-    In order, the comparisons ignore case; a number that may count attempts, so that "kay" matches `kay_2`;
-    the order of the words, leading zeros, and characters that platforms remove from names.
+    The comparisons ignore, one after the other: case; a number that may count attempts, so that "kay" matches
+    `kay_2`; the order of words, leading zeros, and characters that platforms remove from names.
     """
     exact = {normalize_name(learner): learner for learner in learners}
     count = Counter(cells)

@@ -245,7 +245,7 @@ class ForkingSite(LocalSite):
         # A copy of the launcher's end would keep the socket open after the launcher has exited.
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd != control:
-                with contextlib.suppress(OSError):  # the descriptor used for listing the other descriptors
+                with contextlib.suppress(OSError):  # the descriptor used for listing the others
                     os.close(fd)
         os.environ.update(env)
         del sys.argv[1:]  # Otherwise argparse in a rank would read the kernel's arguments.

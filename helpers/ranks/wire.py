@@ -189,7 +189,7 @@ def decode(body: bytearray, max_parts: int = 0) -> Any:
         return _Reader(body, LENGTH.size + length).decode_value(tree, 0)
     except WireError:
         raise
-    except Exception as error:  # A hostile body may provoke any error, and all errors mean the same.
+    except Exception as error:  # A hostile body may provoke any kind of error.
         raise WireError(f"not a value: {type(error).__name__}") from None
 
 

@@ -349,7 +349,7 @@ class World:
             return
         except (EOFError, ConnectionError):
             self._unregister(member.sock)
-        except Exception as error:  # A hostile rank may provoke any error, and all errors mean the same.
+        except Exception as error:  # A hostile rank may provoke any kind of error.
             self._unregister(member.sock)
             self._set_failed(member, RankError(member.rank, "WireError", str(error)[:200]))
 

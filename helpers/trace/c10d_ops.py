@@ -133,7 +133,7 @@ CallRunner = Callable[..., Any]
 def make_kernel(
     name: str, op: Op, device: torch.device, run_call: CallRunner
 ) -> Callable[..., Any]:
-    """Return the kernel for the op `c10d::name` on a kind of device. It makes its calls by `run_call`."""
+    """Return the kernel for the op `c10d::name` on a kind of device. It uses `run_call` for its calls."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]

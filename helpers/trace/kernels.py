@@ -180,7 +180,7 @@ def _box_work(work: dist.Work | None) -> Any:
 
 
 def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    _installed.methods[owner, name] = vars(owner)[name]  # getattr would return an object that cannot be bound
+    _installed.methods[owner, name] = vars(owner)[name]  # getattr's result cannot be bound
     setattr(owner, name, _disable_compile(wrapper(getattr(owner, name))))
 
 

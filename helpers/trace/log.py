@@ -103,7 +103,7 @@ class Logs:
         """Return a rank's bytes since the last call, for `write_new` into another file of this kind.
 
         The result is the position of the bytes, the number of lost records, and the bytes. It is None if
-        there is nothing new.
+        there are no new bytes.
         """
         start, lost = self._positions[rank], self.lost_count(rank)
         chunk = self._read_chunk(rank)
