@@ -89,7 +89,7 @@ class Case:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return the case's size for a reader: ranks, then elements. A single rank counts as the largest."""
+        """Return the case's size for a reader: ranks, then elements. A single rank counts as the maximum."""
         # with one rank no messages are sent, so a failing case of two ranks shows more of the mistake
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_count_elements(value) for part in self.given for value in part)

@@ -163,8 +163,8 @@ def _cases_of_other_sizes(
 ) -> list[tuple[list[Execution], list[Execution]]]:
     """Return the failed and the passed cases of at most two other world sizes.
 
-        These are the smallest size with failed cases and the size with the most passed cases, because running
-        a world takes 50 ms.
+    These are the smallest size with failed cases and the size with the most passed cases. Running a world
+    takes 50 ms.
     """
     failing = _group_by_size(size, wrong_cases)
     passing = _group_by_size(size, passed_cases)

@@ -23,7 +23,7 @@ def files_by_number(files: Iterable[str]) -> dict[str, str]:
 
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
-    """Return the text with a link for each notebook that it names. files: maps numbers to files."""
+    """Return the text with a link for each mentioned notebook. files: maps numbers to files."""
     return _NOTEBOOK_MENTION_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )

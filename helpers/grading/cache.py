@@ -126,7 +126,7 @@ class CannotWrite(CannotGrade):
     """A result cannot be written: the disk is full or read-only. The message is one line."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(path, why)  # pass both, so that the error can be pickled in a grader's process
+        super().__init__(path, why)  # so that the error can be pickled
         self.path, self.why = path, why
 
     def __str__(self) -> str:

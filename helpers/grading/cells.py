@@ -46,6 +46,6 @@ def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> Exercise
 
     # marks and names need no escaping in JSON, so all strings can be replaced at once
     text = _MARK_PATTERN.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
-    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # parts of marks remain if a text was cut off within a mark
+    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # remains of a text cut off within a mark
     found = msgspec.convert(json.loads(text), ExerciseRecord)
     return replace(found, answer=record.answer)

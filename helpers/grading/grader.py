@@ -84,7 +84,7 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The record of an exercise. first: the same record with marked cells, as cached, if it is uncertain."""
+    """The record of an exercise. first: the record in cached form, with marked cells, if it is uncertain."""
 
     record: ExerciseRecord
     first: ExerciseRecord | None = None
@@ -129,7 +129,7 @@ class Grader:
         return self.settle(job, self.try_once(job)).record
 
     def try_once(self, job: Job) -> Graded:
-        """Grade one submission, without a second try of answers that a busy machine may have failed."""
+        """Grade one submission, without a second try of answers that may be wrong due to a busy machine."""
         began = time.monotonic()
         base = Record(
             job.learner,

@@ -53,7 +53,7 @@ class RosterMatch:
         return tuple(name for learner, name in pairs if learner is None)
 
     def aliases(self) -> dict[str, str]:
-        """Return the learner's name by each text that is unique to one row, in a cell or in two neighbors."""
+        """Return the learner's name by each text found in only one row, in a cell or in two neighbors."""
         rows = _plain_rows(self.roster)
         count = Counter(text for row in rows for text in name_texts(row))
         return {

@@ -90,7 +90,7 @@ def recv_exactly(sock: socket.socket, count: int) -> bytearray:
 
 
 def recv_frame(sock: socket.socket) -> tuple[int, bytearray]:
-    """Receive one frame of any size from a blocking socket. Only for ranks, which trust their launcher."""
+    """Receive one frame of any size from a blocking socket. For ranks only, which trust their launcher."""
     kind, length = HEADER.unpack(recv_exactly(sock, HEADER.size))
     return kind, recv_exactly(sock, length)
 

@@ -1,7 +1,6 @@
 """Draw jobs under torchrun and mpiexec: the commands, and a lane for each process with its ending.
 
-Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is
-reproducible.
+Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is.
 """
 
 from __future__ import annotations

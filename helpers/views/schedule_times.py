@@ -23,7 +23,7 @@ _ACTION_PATTERN = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One microbatch in one stage, from start to end. stage: "" for the lane's stage.
+    """One microbatch in one stage, from start to end. stage: the stage, or "" for the lane's stage.
 
     kind: "F" for forward, "B" for backward, "I" and "W" for the halves of a backward.
     """
@@ -43,7 +43,8 @@ Lane = tuple[Piece, ...]
 
 
 def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Return lanes with each action's earliest time. A forward takes 1, half a backward `backward` / 2.
+    """Return lanes with each action's earliest time. A forward takes 1, and half a backward takes `backward`
+    / 2.
 
     orders[r]: the actions of rank r, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage.
     B and I need the B or I of the next stage, and the F of the same stage. W needs the I of the same stage.

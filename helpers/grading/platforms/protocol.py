@@ -146,8 +146,7 @@ class Platform:
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        """Return whether, according to the names, the row `at` with a source's number can be the learner's
-        row.
+        """Return whether the names allow the row `at`, which has a source's number, to be the learner's.
 
         named: the rows containing a name, by the name in the form of `compact_name`.
         """

@@ -1,5 +1,4 @@
-"""Make the instructor's page: the class's standing, hard exercises, learners in need of help, places to
-check.
+"""Make the instructor's page: standings, hard exercises, learners in need of help, places to check.
 
 `write_reports` calls `class_page` once. Flags are places to check, but not verdicts.
 """

@@ -114,7 +114,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
     for standing in course.standings:
         for record in standing.records:
             for each in record.exercises:
-                if not (each.out_of or each.points):  # by the policy, the exercise is worth no points
+                if not (each.out_of or each.points):  # worth no points by the policy
                     continue
                 key = (record.notebook, each.name)
                 found.setdefault(

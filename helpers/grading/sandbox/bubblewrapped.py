@@ -234,7 +234,7 @@ class ForkedProcess:
         kill_process(self.pid)
 
     def __del__(self) -> None:
-        if self._handle >= 0:  # the process's exit was never observed, because all waits were too short
+        if self._handle >= 0:  # its exit was never observed, because all waits were too short
             os.close(self._handle)
 
     def _ended(self, within_s: float) -> bool:

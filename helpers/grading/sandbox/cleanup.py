@@ -45,7 +45,7 @@ def remove_unheld_folders(prefix: str) -> None:
             try:
                 told = os.fstat(fd)
                 if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises OSError if a process holds it
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError if a process holds it
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(fd)

@@ -70,9 +70,7 @@ class LimitGuard:
             # Check the time first, because it does not require reading the processes, which may take long if
             # there are many processes or memory areas.
             self.found = self._reason_by_time()
-            with suppress(
-                OSError
-            ):  # a process exited while being read; the next read will succeed
+            with suppress(OSError):  # a process exited while being read; the next read will succeed
                 self.found = self.found or self._reason_by_usage()
             if self.found:
                 # In a process namespace all processes end with the first. Without a namespace, each process
@@ -96,7 +94,7 @@ class LimitGuard:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
         # The kernel takes long to compute shares of pages, so they are only read when they might matter.
-        if used > limits.world_bytes:  # in `used`, pages shared by fork are counted once for each process
+        if used > limits.world_bytes:  # `used` counts pages shared by fork more than once
             used = sum(map(_proportional_bytes, pids))
         self.peak_bytes = max(self.peak_bytes, used)
         # Keep the largest sum: the time of a process that ended without being waited for is lost.

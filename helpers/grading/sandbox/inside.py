@@ -53,7 +53,7 @@ def limit_process(
 
 
 def drop_capabilities() -> None:
-    """Drop root's privileges, such as lifting limits or configuring the network, except on its files."""
+    """Drop root's privileges, such as lifting limits or configuring the network, except on root's files."""
     # Shrink the bounding set first, because this needs CAP_SETPCAP, which is dropped with the rest.
     libc = ctypes.CDLL(None, use_errno=True)
     bound_capabilities()

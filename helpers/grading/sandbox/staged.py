@@ -111,7 +111,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the course's modules that a file imports or names in a string, for example for import_module."""
+    """Yield the course's modules that a file imports or mentions in a string, as for import_module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
