@@ -54,7 +54,7 @@ class Finding:
 
 
 Probe = Callable[[], tuple[bool, str]]
-"""Function that returns (all is well, detail). False means a warning; worse problems raise Missing."""
+"""Function that returns (whether all is well, detail). False is a warning; worse problems raise Missing."""
 
 
 def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:

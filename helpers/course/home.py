@@ -127,7 +127,7 @@ class StopProgress:
 
     @property
     def next_title(self) -> str:
-        """Return the first open exercise's title or, if the notebook was not begun, the notebook's title."""
+        """Return the title of the first open exercise or, for a notebook not yet begun, of the notebook."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
         return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
@@ -444,7 +444,7 @@ def _quiz_states(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
 
 @cache
 def title_of(notebook: str) -> str:
-    """Return a notebook's title, such as "02 · Blocking send and recv", or its file's name if it has none."""
+    """Return a notebook's title, such as "02 · Blocking send and recv", or else its file's name."""
     path = file_of(notebook)
     if path is None:
         return notebook

@@ -29,7 +29,7 @@ class Stop:
     parts: tuple[str, ...] = ()
 
     def has(self, title: str, *, further: bool = False) -> bool:
-        """Return whether the part under a heading belongs to the path. further: it is optional."""
+        """Return whether the part under a heading belongs to the path. further: whether it is optional."""
         return title in self.parts if self.parts else not further
 
     @property

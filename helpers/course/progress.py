@@ -133,7 +133,7 @@ class _File(msgspec.Struct):
 
 
 def decode(text: str) -> Progress:
-    """Return the progress stored in a text. Raises ProgressFormatError, with the reason, if there is none."""
+    """Return the progress stored in a text. Raises ProgressFormatError, with the reason, if it fails."""
     try:
         content = msgspec.json.decode(text, type=_File)
     except msgspec.ValidationError as error:
@@ -146,7 +146,7 @@ def decode(text: str) -> Progress:
 
 
 def progress_file() -> Path:
-    """Return the file: $REAL_RANKS_PROGRESS, otherwise .progress.json in this person's working folder."""
+    """Return the file's path: $REAL_RANKS_PROGRESS, or .progress.json in this person's working folder."""
     if named := os.environ.get("REAL_RANKS_PROGRESS"):
         return Path(named)
     try:

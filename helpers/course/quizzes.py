@@ -81,7 +81,7 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def judge(self, choice: int) -> str:
-        """Return whether an option is right, and the reason. After a wrong one, the learner may try again."""
+        """Return whether an option is right, and the reason. After a wrong option, learners may try again."""
         letter = self.option_letters[choice]
         if choice == self.answer:
             return f"{letter}) Right. {self.why.strip()}"

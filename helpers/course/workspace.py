@@ -124,7 +124,7 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     """Restore the original copy of one notebook, keeping the learner's file next to it.
 
     `which` is a number ("2", "02") or a name. Return the fresh notebook and the old notebook's new path, or
-    None if there was no old notebook. Raises WorkspaceError if `which` names no notebook.
+    None if there was no old notebook. Raises WorkspaceError if there is no such notebook.
     """
     source = find_notebook(workspace.notebooks, which)
     target = _work_folder(workspace) / source.name

@@ -1,8 +1,9 @@
-"""Find silent faults in the records of a script's first steps: nothing hangs, but it trains wrong.
+"""Find silent faults in the records of a script's first steps: no rank hangs, but training is wrong.
 
-Each finding says how sure it is. "certain": the fact is a fault in any program. "likely": the fact is sure,
-but a program could intend it. Programs that pass activations between ranks (pipelines, tensor parallel
-layers) hold different parameters by design, so without a sign of data parallelism nothing is said.
+Each finding states its certainty. "certain" means that the fact is a fault in any program. "likely" means
+that the fact is established, but could be intended. In programs that pass activations between ranks
+(pipelines, tensor parallel layers), different parameters are intended. So without a sign of data parallelism,
+no finding is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from helpers.views.plain import plural
 
 CERTAIN, LIKELY = "certain", "likely"
 PlaceFinder = Callable[[str, int, str], Place]
-# How many rows two ranks must share before their samples are called the same.
+# Number of equal rows from which two ranks' samples count as the same.
 _MIN_SHARED_ROWS = 3
 
 
@@ -38,8 +39,8 @@ class Finding:
         kind: A short name, for programs.
         sure: "certain" or "likely".
         ranks: The ranks to look at.
-        place: The line to look at, if it is known.
-        text: What happened, and what to do.
+        place: The line to look at, if known.
+        text: A description of the fault, with advice.
     """
 
     kind: str
@@ -73,7 +74,7 @@ class _Finder:
     def _at(self, line: Line | None) -> str:
         return f" ({self._place(line)})" if line is not None else ""
 
-    # What a rank sees by itself
+    # Faults seen by a single rank
 
     def own_sightings(self) -> Iterator[Finding]:
         by_fault: dict[tuple[str, Line | None, Line | None, str], list[int]] = defaultdict(list)
@@ -126,13 +127,13 @@ class _Finder:
                     yield from self._compare(dict(same))
 
     def _compare(self, histories: dict[int, list[StepRecord]]) -> Iterator[Finding]:
-        """Compare one optimizer on all ranks that have it, step by step, until the first difference."""
+        """Compare an optimizer on all ranks that have it, step by step, until the first difference."""
         first = next(iter(histories.values()))
         yield from self._twice_reduced(histories)
         length = min(map(len, histories.values()))
         for i in range(length):
             steps = {rank: history[i] for rank, history in histories.items()}
-            # One rank may have ended its steps earlier, as with torch's Join.
+            # A rank may have finished its steps earlier, as with torch's Join.
             if any(step.step != i for step in steps.values()):
                 return
             if len({step.is_last for step in steps.values()}) > 1:
@@ -157,7 +158,7 @@ class _Finder:
         i: int,
         differing: list[tuple[int, tuple[int, int]]],
     ) -> Finding | None:
-        """Explain why parameters differ before step `i`."""
+        """Explain the reason why parameters differ before step `i`."""
         index, (one, other) = differing[0]
         now, parameter = histories[one][i], histories[one][i].parameters[index]
         who = name_ranks([one, other])
@@ -180,7 +181,7 @@ class _Finder:
                 "their gradients too.",
             )
         if histories[one][-1].parameters[index].met:
-            return None  # the script averages parameters at a time of its own
+            return None  # the script averages parameters at times of its own choice
         return Finding(
             "never_reduced",
             LIKELY,
@@ -237,7 +238,7 @@ class _Finder:
         names: str,
         differing: list[tuple[int, tuple[int, int]]],
     ) -> Finding | None:
-        """Explain why parameters that DDP does not know differ before the first step."""
+        """Explain why parameters unknown to DDP differ before the first step."""
         one, other = pair
         step = histories[one][0]
         records = [step.parameters[index] for index, _ in differing]
@@ -327,7 +328,7 @@ class _Finder:
             if not pairs:
                 continue
             first = pairs[0][0]
-            # Within a step, the calls may be those of a model's blocks, one after the other.
+            # Within a step, the calls may belong to a model's blocks, one after the other.
             by_step = {mine.step: mine.hash for mine, _ in reversed(pairs)}
             if all(mine.hash == theirs.hash for mine, theirs in pairs):
                 if len(set(by_step.values())) > 1:
@@ -379,7 +380,7 @@ def _signature(step: StepRecord) -> tuple[object, ...]:
 
 
 def _differing_pair(steps: dict[int, StepRecord], index: int) -> tuple[int, int] | None:
-    """Return two ranks that should hold the same value of a parameter, and do not."""
+    """Return two ranks that should hold the same value of a parameter but do not."""
     by_key: dict[tuple[object, ...], tuple[int, ParameterRecord]] = {}
     for rank, step in steps.items():
         if index >= len(step.parameters):
@@ -423,7 +424,7 @@ def _any_ddp(step: StepRecord) -> bool:
 
 
 def _names(parameters: Sequence[ParameterRecord]) -> str:
-    """Name parameters: `head.weight`, or `head.weight and 3 more`."""
+    """Return names of parameters: `head.weight`, or `head.weight and 3 more`."""
     first = f"`{parameters[0].name}`"
     return (
         first

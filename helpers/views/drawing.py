@@ -316,7 +316,7 @@ def _num(value: float) -> str:
 
 
 class _Brush:
-    """Paints on an image of a higher resolution than the result. Words, whose edges are smooth, come last."""
+    """Paints on an image of a higher resolution than the result. Words have smooth edges and come last."""
 
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw

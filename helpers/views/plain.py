@@ -1,5 +1,4 @@
-"""Clean the ranks' output for display by removing escape codes and control characters, and by limiting its
-length.
+"""Clean the ranks' output for display: remove escape codes and control characters, and limit its length.
 
 Every view cleans each string from a rank with these functions before drawing or writing it.
 """

@@ -24,7 +24,7 @@ from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
 MAX_PLAYED = 40_000
-"""Maximum number of calls sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
+"""Maximum number of calls sent to a page, enough for 16 ranks with 2,000 each. The earliest are kept."""
 PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 

@@ -117,7 +117,7 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
 
 
 def max_held(order: Sequence[str]) -> int:
-    """Return the maximum number of microbatches that a rank's stages have run forward, not yet backward."""
+    """Return the maximum number of microbatches of a rank's stages that have run forward but not backward."""
     held = most = 0
     for action in order:
         found = _ACTION_PATTERN.fullmatch(action)

@@ -21,7 +21,7 @@ from helpers.trace.events import Event, Trace
 MAX_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
 _EVEN_SHARE = 0.6
-"""The share of the drawing divided equally between all steps. The rest is divided by their duration."""
+"""The share of the drawing divided equally between all steps. The rest is divided by duration."""
 _MAX_ROWS = 3
 _OPEN_END = float("inf")
 _FARTHEST_NS = 2**62
