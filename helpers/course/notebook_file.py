@@ -20,7 +20,7 @@ scroll positions."""
 
 
 class NotebookError(Exception):
-    """A notebook of the course breaks a requirement; the message has its name, the place, and advice."""
+    """A notebook of the course violates a requirement; the message has its name, the place, and advice."""
 
 
 def read_notebook(path: Path) -> Notebook:

@@ -96,7 +96,7 @@ class HostLink(Peer):
     ) -> concurrent.futures.Future[Any]:
         """Start ranks on the host. Return a future of two ports that the host reserves for the launch."""
         if not self.closed:
-            self._launches[launch] = _Launch(os.dup(log))  # before the first message can arrive
+            self._launches[launch] = _Launch(os.dup(log))  # needed before the first message
         started = self.ask("start", launch=launch, ranks=list(channels))
         started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
@@ -116,7 +116,7 @@ class HostLink(Peer):
 
     def drain(self) -> None:
         """Make `wake` unreadable until there is a new message."""
-        with contextlib.suppress(OSError):  # no byte to read, or closed by another thread
+        with contextlib.suppress(OSError):  # there is no byte to read, or it is closed
             self.wake.recv(4096)
 
     def has_messages(self, launch: int) -> bool:
@@ -232,7 +232,7 @@ class HostLink(Peer):
             await self.send(window, "write", launch=launch, rank=rank, data=data)
 
     def _wake_reader(self) -> None:
-        with contextlib.suppress(OSError):  # full, so the reader wakes anyway; or closed
+        with contextlib.suppress(OSError):  # full, so the reader wakes anyway, or closed
             self._woken.send(b"x")
 
 

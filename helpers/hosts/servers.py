@@ -134,7 +134,7 @@ class HostServers:
             host.ask("rewind_logs", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        for host in self.hosts:  # including hosts without ranks of this launch, whose messages stay
+        for host in self.hosts:  # also hosts without ranks of this launch, whose messages stay
             host.drain()
         found = []
         for host in self._hosts_of(launch):

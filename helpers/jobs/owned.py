@@ -170,7 +170,7 @@ def _new_folder() -> Path:
 
 
 def read_head(path: Path, max_bytes: int) -> str:
-    """Return at most `max_bytes` bytes of a file written by an owned program, as text; "" if missing."""
+    """Return at most `max_bytes` bytes of an owned program's file, as text; "" if there is no file."""
     try:
         with path.open("rb") as file:
             return file.read(max_bytes).decode(errors="replace")

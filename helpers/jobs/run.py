@@ -166,7 +166,7 @@ def is_secondary_failure(worker: Worker) -> bool:
 
 
 def _cause_rank(worker: Worker) -> int:
-    """Rank a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
+    """Rate a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
     if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1

@@ -112,7 +112,7 @@ class JobOptions:
 
 
 def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment for agents: this process's environment without variables of a worker or rank."""
+    """Return the environment for agents: this process's, without the variables of workers and ranks."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -174,7 +174,7 @@ class TorchrunJob:
         return node
 
     def remove_node(self, node: int) -> None:
-        """End a node by SIGTERM to its agent, which ends its workers. Other nodes notice after a while."""
+        """End a node by sending SIGTERM to its agent, which ends its workers. Other nodes notice later."""
         self.removed.add(node)
         self.owned.send(f"node{node}", signal.SIGTERM)
 

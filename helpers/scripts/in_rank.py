@@ -112,7 +112,7 @@ def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
 
 
 def _make_main(path: str, name: str) -> types.ModuleType:
-    """Return a new module `__main__`, with the names that Python gives a script or the module `name`."""
+    """Return a new module `__main__`, with Python's names for a script or for the module `name`."""
     module = types.ModuleType("__main__")
     names = {"__file__": path, "__builtins__": builtins, "__cached__": None, "__annotations__": {}}
     module.__dict__.update(names)
@@ -146,7 +146,7 @@ def _print_error(error: BaseException) -> None:
 
 
 def _end_process() -> None:
-    """Do what Python does at the end of a process: threads, exit handlers, and files that are still open."""
+    """Finish like a Python process: wait for threads, run exit handlers, and flush open files."""
     join_threads()
     run_exit_handlers()
     threading.excepthook = threading.__excepthook__

@@ -37,7 +37,7 @@ class Script:
     module: str = ""
 
     def place_of(self, file: str, line: int, function: str) -> Place:
-        """Return a line's place as a reader knows it: by its path from the current folder."""
+        """Return a line's place for readers, with a path relative to the current folder."""
         # Lines reported by a rank are shown to the reader, so only read Python files.
         is_own = is_learner_file(file) and file.endswith(".py") and file.startswith("/")
         source = linecache.getline(file, line).rstrip("\n") if is_own else ""
@@ -145,7 +145,7 @@ def _imported_names(tree: ast.Module) -> list[str]:
 
 
 def short_path(file: str) -> str:
-    """Return a file's path from the current folder, if it is inside it, or else its name."""
+    """Return a file's path relative to the current folder, or its name if it is outside that folder."""
     try:
         here = os.getcwd()
     except FileNotFoundError:

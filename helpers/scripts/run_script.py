@@ -111,7 +111,7 @@ class ScriptJob:
         }
 
     def threads(self) -> int:
-        """Return how many threads an operation of torch uses, as torchrun decides; 0 for torch's choice."""
+        """Return the number of threads per operation, chosen like torchrun; 0 for torch's default."""
         asked = {**os.environ, **(self.env or {})}.get(THREADS_VARIABLE, "")
         if asked.isdigit() and int(asked):
             return int(asked)

@@ -199,7 +199,7 @@ class _Finder:
         pair: tuple[int, int],
         names: str,
     ) -> Finding:
-        """Explain why parameters of a DDP module differ: DDP made them equal when it was constructed."""
+        """Explain why a DDP module's parameters differ, although DDP's constructor made them equal."""
         one, other = pair
         step = histories[one][i]
         if i == 0:
@@ -271,7 +271,7 @@ class _Finder:
             if last[0].parameters[differing[0][0]].met:
                 return None
             if not any(self.ranks[rank].cooperates for rank in pair):
-                return None  # ranks that start differently and share nothing may be separate experiments
+                return None  # ranks without common data may be separate experiments
             return Finding(
                 "never_reduced",
                 LIKELY,
@@ -358,7 +358,7 @@ class _Finder:
                 return
 
     def _training_inputs(self, rank: int, pair: set[int]) -> list[InputRecord]:
-        """Return a rank's inputs of models whose gradients are reduced with those of the other rank."""
+        """Return a rank's inputs of models whose gradients are reduced with the other rank of the pair."""
         records = self.ranks[rank]
         met = {
             r

@@ -94,7 +94,7 @@ class _Call:
 
 @dataclass
 class StepWatch:
-    """Watches one rank. max_steps: an optimizer that begins one step more stops the rank."""
+    """Watches one rank. max_steps: an optimizer that begins another step after these stops the rank."""
 
     writer: Writer
     max_steps: int

@@ -94,7 +94,7 @@ class TerminalDisplay(NoDisplay):
 
 
 def where_ranks_are(world: World, detector: DeadlockDetector, seconds: float) -> str:
-    """Describe in one line where the ranks are: `12 s: rank 0 all_reduce at train.py, line 4; rank 1 ...`."""
+    """Describe the ranks' positions: `12 s: rank 0 all_reduce at train.py, line 4; rank 1 ...`."""
     from helpers.ranks.deadlock_watch import current_waits
 
     ranks: dict[str, list[int]] = {}
