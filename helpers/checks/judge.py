@@ -67,7 +67,7 @@ def judge(
     broken_rules = tuple(rule.text for rule, _ in problems)
     if any(all_findings) or joint_finding:
         # do this only for failures, because formatting passed values takes as long as comparing them, and
-        # nobody reads their text
+        # their text is never read
         rows = tuple(
             _make_row(exercise, execution, rank, found, shape.parameters)
             for rank, found in enumerate(all_findings)

@@ -112,7 +112,7 @@ def _average(state: None, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     return future
 
 
-_average.__annotations__.clear()  # DDP compares them with classes, but in this module they are strings.
+_average.__annotations__.clear()  # DDP compares these with classes, but here they are strings.
 
 
 class _ShapesOnlyMode(FakeTensorMode):

@@ -99,7 +99,7 @@ def plans(
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest plan that fits for each DP x TP x PP. Of two equal plans, return the simpler one.
+    """Return the fastest plan that fits for each DP x TP x PP. Prefer the simpler of two equal plans.
 
     CP uses the remaining GPUs.
     """

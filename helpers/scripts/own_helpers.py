@@ -1,4 +1,4 @@
-"""Let a script import its own module called `helpers`, although the course's package has the same name.
+"""Make a script import its own module called `helpers` instead of the course's package of that name.
 
 If the script's folder has such a module, the course's modules are removed from `sys.modules`. They are
 restored while a function of the course imports a module of the course.

@@ -15,7 +15,7 @@ from helpers.trace.frames import learner_frame
 
 
 class StartsProcesses(Exception):
-    """A script starts processes in a way for which ranks are no substitute."""
+    """A script starts processes in a way that ranks cannot replace."""
 
 
 class _Joined:

@@ -310,7 +310,7 @@ class StepWatch:
         self._module_depth = max(0, self._module_depth - 1)
 
     def _note_pass(self, loader: Any, passes: Any) -> None:
-        """Record that a loader begins a pass, and whether its sampler was told the epoch."""
+        """Record that a loader begins a pass, and whether its sampler's epoch was set."""
         sampler = loader.sampler
         is_distributed = isinstance(sampler, torch.utils.data.DistributedSampler)
         self._cooperates |= is_distributed

@@ -38,7 +38,7 @@ class Received:
 
 @contextmanager
 def catch_signals() -> Iterator[Received]:
-    """Give SIGTERM and SIGHUP the effect of Ctrl-C, and remember which signal came first."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C, and remember which signal came first."""
     received = Received()
     if threading.current_thread() is not threading.main_thread():
         yield received

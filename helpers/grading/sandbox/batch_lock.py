@@ -73,7 +73,7 @@ class BatchLock:
                 _FILES_HELD_ALONE.discard(self.file)
             for fd in fds:
                 # A process forked meanwhile, such as a judge, also has the descriptor. Closing only our
-                # descriptor would keep the lock, and another grader would wait for it in vain.
+                # descriptor would keep the lock, and another grader would wait for nothing.
                 with suppress(OSError):
                     fcntl.flock(fd, fcntl.LOCK_UN)
                 os.close(fd)
