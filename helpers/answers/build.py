@@ -147,19 +147,19 @@ class _Build:
     def _problem(self, kind: ProblemKind, message: str) -> Problem:
         return Problem(kind, message, self.name)
 
-    def _skipped_problem(self, last: Statement) -> Problem | None:
-        cell = self.where(last.cell)
-        if line := stub_line(last.node):
+    def _skipped_problem(self, definition: Statement) -> Problem | None:
+        cell = self.where(definition.cell)
+        if line := stub_line(definition.node):
             return self._problem(
                 "not_attempted",
                 f"`{self.name}` still holds its `raise NotImplementedError` ({cell}, line {line}): "
                 "write your code in its place.",
             )
-        if isinstance(last.node, ast.Delete):
+        if isinstance(definition.node, ast.Delete):
             return self._problem(
                 "not_attempted", f"{cell} deletes `{self.name}`. Remove that line."
             )
-        if last.is_import:
+        if definition.is_import:
             return self._problem(
                 "unresolved",
                 f"`{self.name}` is imported in {cell}: its code is in another file, which is not "
@@ -167,11 +167,11 @@ class _Build:
             )
         return None
 
-    def _never_run_problem(self, last: Statement) -> Problem:
-        what = "a top-level `await`" if last.skipped == "await" else "`if __name__ == ...:`"
+    def _never_run_problem(self, definition: Statement) -> Problem:
+        what = "a top-level `await`" if definition.skipped == "await" else "`if __name__ == ...:`"
         return self._problem(
             "unresolved",
-            f"`{self.name}` is defined under {what} only ({self.where(last.cell)}), which a "
+            f"`{self.name}` is defined under {what} only ({self.where(definition.cell)}), which a "
             "check does not run. Define it outside.",
         )
 

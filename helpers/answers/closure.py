@@ -56,14 +56,14 @@ class Closure:
 @dataclass
 class _Search:
     listing: Listing
-    where: Callable[[int], str]
+    name_cell: Callable[[int], str]
     reached: dict[Position, Need] = field(default_factory=dict)
     statements: dict[Position, Statement] = field(default_factory=dict)
     unknown: dict[str, Statement] = field(default_factory=dict)
     needed_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     optional_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     external: dict[Position, str] = field(default_factory=dict)
-    seen: set[tuple[Position, Position]] = field(default_factory=set)
+    followed: set[tuple[Position, Position]] = field(default_factory=set)
     pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
 
     def run(self, name: str) -> Closure:
@@ -99,7 +99,7 @@ class _Search:
 
         Also follow the parts of its value: `g = decorate(h)` keeps h.
         """
-        if len(self.seen) > _MAX_CALL_STEPS:
+        if len(self.followed) > _MAX_CALL_STEPS:
             return
         user = self.statements[point]
         for name in sorted(statement.names.later):
@@ -133,8 +133,8 @@ class _Search:
             self._enqueue(statement, point if in_force else END_OF_CELLS, need)
 
     def _enqueue(self, statement: Statement, point: Position, need: Need) -> None:
-        if (statement.position, point) not in self.seen:
-            self.seen.add((statement.position, point))
+        if (statement.position, point) not in self.followed:
+            self.followed.add((statement.position, point))
             self.reached.setdefault(statement.position, need)
             self.pending.append((statement, point))
 
@@ -151,10 +151,10 @@ class _Search:
         if user is None:
             return
         for statement in self.listing.binders(name):
-            raise Unresolved(_skipped_message(name, need, statement, self.where))
+            raise Unresolved(_skipped_message(name, need, statement, self.name_cell))
         if _KERNEL_MEMORY_PATTERN.fullmatch(name):
             raise Unresolved(
-                f"{_describe_user(need)} uses `{name}` ({self.where(user.cell)}), the "
+                f"{_describe_user(need)} uses `{name}` ({self.name_cell(user.cell)}), the "
                 "kernel's record of a "
                 "different cell, which is not stored in the notebook. Give that value a name of its "
                 f"own. {_SKIP_ADVICE}"
@@ -191,7 +191,7 @@ class _Search:
         return before if before.user is not None else None
 
     def _cell_name(self, statement: Statement) -> str:
-        return f"{self.where(statement.cell)} (line {statement.line})"
+        return f"{self.name_cell(statement.cell)} (line {statement.line})"
 
 
 def _describe_user(need: Need) -> str:
@@ -232,7 +232,7 @@ def _star_imports(listing: Listing) -> list[Statement]:
 
 
 def _order_statements(
-    taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges
+    statements: Mapping[Position, Statement], hard: _Edges, soft: _Edges
 ) -> list[Statement]:
     """Return statements by position, each after the statements that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
@@ -244,7 +244,7 @@ def _order_statements(
             # Only move a soft dependency up if this does not violate a hard one.
             if other < position or not _has_path(other, position, hard):
                 before.add(other)
-        return sorted(before & taken.keys())
+        return sorted(before & statements.keys())
 
     # dependencies may be circular, so each statement is placed once, beginning anywhere in the cycle
     def place(position: Position) -> None:
@@ -255,9 +255,9 @@ def _order_statements(
             place(other)
         done[position] = None
 
-    for position in sorted(taken):
+    for position in sorted(statements):
         place(position)
-    return [taken[position] for position in done]
+    return [statements[position] for position in done]
 
 
 def _has_path(start: Position, goal: Position, hard: _Edges) -> bool:

@@ -49,34 +49,34 @@ def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
+def _with_cause(answer: Answer | Problem, notebook: Notebook) -> Answer | Problem:
     """Add the cause to a problem if other parts of the file than its code cells show it."""
-    if not isinstance(found, Problem):
-        return found
+    if not isinstance(answer, Problem):
+        return answer
     here = ".".join(map(str, sys.version_info[:2]))
-    if found.kind == "syntax_error" and notebook.python_version > sys.version_info[:2]:
+    if answer.kind == "syntax_error" and notebook.python_version > sys.version_info[:2]:
         written = ".".join(map(str, notebook.python_version))
         message = (
-            f"{found.message} The notebook was written with Python {written}, and "
+            f"{answer.message} The notebook was written with Python {written}, and "
             f"the line may be valid there. The course is graded with Python {here}: write it differently."
         )
-        return replace(found, kind="newer_syntax", message=message)
-    if found.kind == "syntax_error" and not notebook.python_version:
+        return replace(answer, kind="newer_syntax", message=message)
+    if answer.kind == "syntax_error" and not notebook.python_version:
         message = (
-            f"{found.message} If the cell runs in your Python, your Python is newer. The course is "
+            f"{answer.message} If the cell runs in your Python, your Python is newer. The course is "
             f"graded with Python {here}: write it differently."
         )
-        return replace(found, message=message)
-    if found.kind == "not_defined":
+        return replace(answer, message=message)
+    if answer.kind == "not_defined":
         for cell in notebook.cells:
-            if cell.cell_type != "code" and defines(cell.source, found.name):
+            if cell.cell_type != "code" and defines(cell.source, answer.name):
                 kind = "a Markdown" if cell.cell_type == "markdown" else "a raw"
                 message = (
-                    f"`{found.name}` is defined in {cell_number(cell.index)}, which is {kind} cell, so it "
+                    f"`{answer.name}` is defined in {cell_number(cell.index)}, which is {kind} cell, so it "
                     "is not code: make it a code cell (select it, press Esc and then Y)."
                 )
-                return replace(found, kind="unresolved", message=message)
-    return found
+                return replace(answer, kind="unresolved", message=message)
+    return answer
 
 
 def _limit_process(timeout_s: float) -> None:

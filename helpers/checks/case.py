@@ -134,8 +134,8 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors_in(part)
 
 
-def _are_equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
-    return len(one) == len(other) and all(map(torch.equal, one, other))
+def _are_equal(tensors: Sequence[torch.Tensor], other_tensors: Sequence[torch.Tensor]) -> bool:
+    return len(tensors) == len(other_tensors) and all(map(torch.equal, tensors, other_tensors))
 
 
 def _count_elements(value: Any) -> int:

@@ -103,10 +103,10 @@ def _to_finding(problem: Finding | str | None) -> Finding | None:
     return Finding(problem) if isinstance(problem, str) and problem else problem or None
 
 
-def _describe_difference(case: Case, expected: Any, got: Any) -> str:
+def _describe_difference(case: Case, expected: Any, actual: Any) -> str:
     """Compare two values. A value that cannot even be compared is wrong, and raises no error."""
     try:
-        text = difference(expected, got, case.tolerance, scale=case.scale)
+        text = difference(expected, actual, case.tolerance, scale=case.scale)
         return re.sub(r"^\[(\d+)\]", lambda m: _part_name(case, int(m[1])), text)
     except Exception as error:
         return f"it cannot be compared ({type(error).__name__})"

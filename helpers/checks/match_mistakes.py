@@ -243,8 +243,8 @@ def _can_share(execution: Execution) -> bool:
     return Turn(execution.case, 0).may_share and execution.run.failure is None
 
 
-def _pass_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
-    return judge(exercise, one).passed is judge(exercise, other).passed
+def _pass_alike(exercise: Exercise, execution: Execution, other_execution: Execution) -> bool:
+    return judge(exercise, execution).passed is judge(exercise, other_execution).passed
 
 
 # Maps a program and a case to the run while `record_runs` is active; otherwise None.

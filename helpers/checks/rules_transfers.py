@@ -54,8 +54,12 @@ class EachIsWaitedFor(FirstProblem):
                 )
 
 
-def _is_same_transfer(one: Event, other: Event) -> bool:
-    return (one.op, one.peer, one.where) == (other.op, other.peer, other.where)
+def _is_same_transfer(transfer: Event, other_transfer: Event) -> bool:
+    return (transfer.op, transfer.peer, transfer.where) == (
+        other_transfer.op,
+        other_transfer.peer,
+        other_transfer.where,
+    )
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
     )
 
 
-def _replace_links(named: str, files: Mapping[str, str]) -> str:
+def _replace_links(mention: str, files: Mapping[str, str]) -> str:
     """Make "notebook 05" one link; in "notebooks 05 and 06", link each number."""
-    pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
-    return re.sub(pattern, lambda match: _make_link(match[0], match[0][-2:], files), named)
+    pattern = r"\d\d" if mention[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
+    return re.sub(pattern, lambda match: _make_link(match[0], match[0][-2:], files), mention)
 
 
 def _make_link(words: str, number: str, files: Mapping[str, str]) -> str:

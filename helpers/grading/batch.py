@@ -233,8 +233,8 @@ def _exit_with_parent(parent: Any) -> None:
     os._exit(1)
 
 
-def _run_task(job: Job, first: Graded | None) -> Graded:
-    return _grader.try_once(job) if first is None else _grader.settle(job, first)
+def _run_task(job: Job, first_try: Graded | None) -> Graded:
+    return _grader.try_once(job) if first_try is None else _grader.settle(job, first_try)
 
 
 def _fault_record(job: Job, level: str, why: str) -> Record:

@@ -86,11 +86,11 @@ def _key(
     exercise: Exercise,
     answer: Answer,
     program: str,
-    where: object,
+    places: object,
     secret: str,
     versions: Mapping[str, str],
 ) -> str:
-    parts = [exercise.name, answer.name, program, where, answer.notes, secret]
+    parts = [exercise.name, answer.name, program, places, answer.notes, secret]
     parts.append(sorted(versions.items()))
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

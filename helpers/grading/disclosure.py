@@ -79,23 +79,30 @@ def choose_mistakes(workspace: Workspace) -> BundledMistakes:
 
 
 def _leave_out_a_line(
-    kept: dict[Path, list[KnownMistake]], own: Path, secret: Iterable[str]
+    mistakes_by_file: dict[Path, list[KnownMistake]], answers_file: Path, secret: Iterable[str]
 ) -> None:
-    """Choose one line of a solution among `secret`, and remove all mistakes that contain it from `kept`.
+    """Choose one line of a solution among `secret`, and remove all mistakes that contain it.
 
-    own: the file of the solution's exercise.
+    answers_file: the file of the solution's exercise.
     """
 
     def cost(line: str) -> tuple[int, int, str]:
-        left = {path: _without(mistakes, line) for path, mistakes in kept.items()}
-        sentences = _count_sentences(kept.values()) - _count_sentences(left.values())
-        return sentences, sum(map(len, kept.values())) - sum(map(len, left.values())), line
+        left = {path: _without(mistakes, line) for path, mistakes in mistakes_by_file.items()}
+        sentences = _count_sentences(mistakes_by_file.values()) - _count_sentences(left.values())
+        return (
+            sentences,
+            sum(map(len, mistakes_by_file.values())) - sum(map(len, left.values())),
+            line,
+        )
 
     # only a line contained in few of the exercise's mistakes can have a low cost
-    by_own_cost = sorted(secret, key=lambda line: (-len(_without(kept.get(own, []), line)), line))
+    by_own_cost = sorted(
+        secret,
+        key=lambda line: (-len(_without(mistakes_by_file.get(answers_file, []), line)), line),
+    )
     best = min(by_own_cost[:_MAX_TRIED], key=cost)
-    for path, mistakes in kept.items():
-        kept[path] = _without(mistakes, best)
+    for path, mistakes in mistakes_by_file.items():
+        mistakes_by_file[path] = _without(mistakes, best)
 
 
 _MAX_TRIED = 6

@@ -84,10 +84,10 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The record of an exercise. first: the record in cached form, with marked cells, if it is uncertain."""
+    """The record of an exercise. uncertain_record: its cached form, with marked cells, if uncertain."""
 
     record: ExerciseRecord
-    first: ExerciseRecord | None = None
+    uncertain_record: ExerciseRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Grader:
             with budget.lend_half() as half:
                 tried = self._grade_exercise(exercise, found[exercise.name], half)
             done.append(tried.record)
-            uncertain |= {exercise.name: tried.first} if tried.first else {}
+            uncertain |= {exercise.name: tried.uncertain_record} if tried.uncertain_record else {}
         seconds = round(time.monotonic() - began, 3)
         return Graded(_with_exercises(base, done, seconds), uncertain)
 
@@ -188,7 +188,7 @@ class Grader:
         return _Budget(share_s, float(limits.submission_cpu_s))
 
     def _record_of_solutions(
-        self, base: Record, exercises: Sequence[Exercise], found: Mapping[str, Answer | Problem]
+        self, base: Record, exercises: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
     ) -> Record | None:
         """Return the record of a file that only contains the course's solutions, and None for other files."""
         known: dict[str, Answer | Problem] = {}
@@ -203,7 +203,7 @@ class Grader:
                     exercise, Outcome.NOT_ATTEMPTED.value, message=NOT_RUN, answer=each.source
                 )
                 for exercise in exercises
-                if isinstance(each := found[exercise.name], Answer)
+                if isinstance(each := answers[exercise.name], Answer)
             ),
         )
         complete = len(record.exercises) == len(exercises)
@@ -254,10 +254,10 @@ class Grader:
         return answer_key(*parts), program_key(*parts)
 
     def _settled(
-        self, exercise: Exercise, answer: Answer, came: Attempt, budget: _Budget, seconds: float
+        self, exercise: Exercise, answer: Answer, attempt: Attempt, budget: _Budget, seconds: float
     ) -> ExerciseRecord:
         """Return the final record of an answer. Cache it if only the answer can have caused it."""
-        record, doubt = came.record, came.doubt
+        record, doubt = attempt.record, attempt.doubt
         if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
         elif doubt is Doubt.CLOCK:
@@ -294,12 +294,12 @@ class Grader:
         job: Job,
         exercise: Exercise,
         given_answer: Answer,
-        first: ExerciseRecord,
+        first_record: ExerciseRecord,
         budget: _Budget,
     ) -> ExerciseRecord:
         """Run an answer without other running answers. Return the better of both records.
 
-        first: the record of its first try.
+        first_record: the record of its first try.
         """
         answer, cells = renumber_cells(given_answer)
         if (kept := self._cached(exercise, answer)) is not None:
@@ -309,11 +309,15 @@ class Grader:
         began = time.monotonic()
         with self.plan.lock.hold_exclusive() as is_alone:
             again = self._try_once(exercise, answer, budget)
-        best = again if again.record.points >= first.points else Attempt(first, Doubt.MACHINE)
+        best = (
+            again
+            if again.record.points >= first_record.points
+            else Attempt(first_record, Doubt.MACHINE)
+        )
         if best.doubt >= Doubt.MACHINE and not is_alone and best.record.outcome in _SLOW_OUTCOMES:
             # it failed again, and only because of the clock
             best = Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
-        seconds = round(first.seconds + time.monotonic() - began, 3)
+        seconds = round(first_record.seconds + time.monotonic() - began, 3)
         record = self._settled(exercise, answer, best, budget, seconds)
         return restore_cell_names(record, cells)
 
@@ -358,7 +362,7 @@ def _with_exercises(base: Record, exercises: Sequence[ExerciseRecord], seconds: 
     return replace(base, status=status, exercises=tuple(exercises), seconds=seconds)
 
 
-def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
+def _with_end_reason(attempt: Attempt, sandbox: Sandbox) -> Attempt:
     """Return the attempt. If its sandbox was ended by a limit, set outcome, message and cases accordingly.
 
     The ranks only saw that they were killed, so their report and the check's report do not contain the
@@ -366,9 +370,9 @@ def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
     """
     limit = sandbox.found
     if limit is None:
-        return found
+        return attempt
     outcome, cases = limit.outcome.value, list[CaseRecord]()
-    for case in found.record.cases:
+    for case in attempt.record.cases:
         if case.outcome == Outcome.PASSED.value:
             cases.append(case)
         elif not any(each.outcome == outcome and each.hidden is case.hidden for each in cases):
@@ -379,7 +383,7 @@ def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
                 )
             )
     record = replace(
-        found.record,
+        attempt.record,
         outcome=outcome,
         message=f"{limit.text}.",
         cases=tuple(cases),

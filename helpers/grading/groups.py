@@ -154,7 +154,7 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
 
 
 def _label_in_child(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan
+    answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan
 ) -> tuple[dict[int, int], int | None]:
     """Run the answers in a child. Return the labels, and the answer that killed the child, if any.
 
@@ -165,7 +165,7 @@ def _label_in_child(
     if pid == 0:
         try:
             set_up_child()
-            _label_answers(answers, left, plan, theirs)
+            _label_answers(answers, remaining, plan, theirs)
             os._exit(0)
         finally:
             os._exit(1)
@@ -184,11 +184,11 @@ def _label_in_child(
 
 
 def _label_answers(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, pipe: Connection
+    answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
     """Run each answer and report the first answer with the same behavior. Runs in the child."""
     with plan:
-        for name, own in groupby(left, key=lambda index: answers[index].exercise):
+        for name, own in groupby(remaining, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
             firsts: list[tuple[int, _Behavior]] = []
             for index in own:
@@ -231,7 +231,7 @@ def _can_share_world(exercise: Exercise, turns: Sequence[Turn]) -> bool:
     return exercise.may_share_world and all(turn.may_share for turn in turns) and len(turns) > 1
 
 
-def _behave_alike(exercise: Exercise, one: _Behavior, other: _Behavior) -> bool:
-    return one.keys() == other.keys() and all(
-        behave_alike(exercise, one[key], other[key]) for key in one
+def _behave_alike(exercise: Exercise, behavior: _Behavior, other_behavior: _Behavior) -> bool:
+    return behavior.keys() == other_behavior.keys() and all(
+        behave_alike(exercise, behavior[key], other_behavior[key]) for key in behavior
     )

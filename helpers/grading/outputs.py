@@ -114,16 +114,16 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     )
 
 
-def _time_doubt(at: float, policy: Policy) -> str:
-    """Return a reason why a file's time cannot be that of submission, or "". at: seconds since the epoch."""
+def _time_doubt(time_s: float, policy: Policy) -> str:
+    """Return a reason why a file's time cannot be that of submission, or "". time_s: since the epoch."""
     first = min(due.timestamp() for due in policy.deadlines.values())
-    if at > time.time() + _DAY_S:
+    if time_s > time.time() + _DAY_S:
         why = "is in the future"
-    elif at < first - _YEAR_S:
+    elif time_s < first - _YEAR_S:
         why = "is more than a year before the first deadline"
     else:
         return ""
-    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
     return f"The time of this file, {written}, {why}. It counts as handed in on time."
 
 

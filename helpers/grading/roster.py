@@ -182,13 +182,15 @@ def _plain_rows(roster: Roster) -> list[list[str]]:
     ]
 
 
-def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
+def _names(
+    roster: Roster, matched_learners: Sequence[str | None], cells: Sequence[str]
+) -> Iterator[str]:
     """Yield the learner's name for each row. Learners without a file have the roster's name."""
     place = next(
         (at for name in _FULL_NAMES if (at := roster.column_index(name)) is not None), None
     )
-    taken = Counter(filter(None, found))
-    for row, learner, cell in zip(roster.rows, found, cells, strict=True):
+    taken = Counter(filter(None, matched_learners))
+    for row, learner, cell in zip(roster.rows, matched_learners, cells, strict=True):
         if learner is None:
             is_name = any(c.isalpha() for c in cell) and not re.fullmatch(r"\D+ \d+", cell)
             name = cell if is_name or place is None else normalize_name(row[place])

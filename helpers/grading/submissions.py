@@ -229,7 +229,7 @@ def _add_class_folder(
     here: Path,
     folder: Path,
     skipped: Collection[str],
-    found: dict[Source, _Found],
+    files_by_source: dict[Source, _Found],
     notices: list[str],
 ) -> None:
     """Add the contents of a class's folder. Each folder and each file in it belongs to one learner."""
@@ -249,7 +249,7 @@ def _add_class_folder(
     files = {name: notebook for name, notebook in files.items() if name not in added}
     entries = Entries(tuple(folders), tuple(files), here.name)
     for name, source in find_sources(entries, files).items():
-        own, path = found.setdefault(source, _Found()), here / name
+        own, path = files_by_source.setdefault(source, _Found()), here / name
         before = {*own.files}
         if name not in files:
             _add_folder(own, path, folder, notices)

@@ -343,9 +343,9 @@ def _order(name: object, address: str) -> tuple[int, Any, str]:
     return 2, 0, address
 
 
-def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
+def _compare(versions_by_host: Mapping[str, Mapping[str, str]]) -> None:
     """Raise LaunchError if a host's versions differ from this process's, or if it has no torch."""
-    for name, theirs in found.items():
+    for name, theirs in versions_by_host.items():
         for what, mine in versions().items():
             if not theirs.get(what):
                 raise LaunchError(

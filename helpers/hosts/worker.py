@@ -137,13 +137,13 @@ class _Launch:
 
     Args:
         logs: The records of its ranks.
-        held: Sockets that reserve its ports, so that no other program can take them while its ranks are
-            running.
+        port_sockets: Sockets that reserve its ports, so that no other program can take them while its ranks
+            are running.
         ranks: Its ranks on this host.
     """
 
     logs: Logs
-    held: list[socket.socket]
+    port_sockets: list[socket.socket]
     ranks: dict[int, _Rank] = field(default_factory=dict)
 
 
@@ -278,8 +278,8 @@ class Host(Peer):
             if not rank.exited.done():
                 rank.exited.set_result(None)
         known.logs.close()
-        for held in known.held:
-            held.close()
+        for port_socket in known.port_sockets:
+            port_socket.close()
 
     async def _serve_rank(self, rank: _Rank) -> None:
         """Forward a rank's output, records and frames, in this order, and finally its exit."""

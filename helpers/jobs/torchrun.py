@@ -281,8 +281,8 @@ class TorchrunJob:
             agents.append(Agent(node, command, exitcode, agent_output(pieces), rounds))
         return tuple(agents)
 
-    def _result(self, agents: tuple[Agent, ...], late: str) -> TorchrunRun:
-        failure = find_failure(tuple(a for a in agents if a.node not in self.removed), late)
+    def _result(self, agents: tuple[Agent, ...], timeout_text: str) -> TorchrunRun:
+        failure = find_failure(tuple(a for a in agents if a.node not in self.removed), timeout_text)
         seconds = time.monotonic() - self.start_s
         run = TorchrunRun(agents, failure, seconds)
         if failure is not None:

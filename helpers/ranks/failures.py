@@ -106,10 +106,10 @@ def is_consequence(error: RankError) -> bool:
     ) and not _NO_PEER_EXITED_PATTERN.search(error.message)
 
 
-def _same_error(one: RankError, other: RankError) -> bool:
+def _same_error(error: RankError, other_error: RankError) -> bool:
     """Return whether two ranks failed at the same lines, and neither of them because of the other."""
-    same_lines = (one.kind, one.frames) == (other.kind, other.frames)
-    return same_lines and is_consequence(one) == is_consequence(other)
+    same_lines = (error.kind, error.frames) == (other_error.kind, other_error.frames)
+    return same_lines and is_consequence(error) == is_consequence(other_error)
 
 
 class RankFailed(RankFailure):

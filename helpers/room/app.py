@@ -456,8 +456,8 @@ def _bearer_token(request: Request) -> str:
     return token if scheme.lower() in {"bearer", "token"} else ""
 
 
-def _is_equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
+def _is_equal(text: str, other_text: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "replace"), other_text.encode())
 
 
 def _displayable_name(text: str) -> str:

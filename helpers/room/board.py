@@ -281,5 +281,5 @@ def _lookalike_key(name: str) -> str:
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 
-def _minutes(now: float, at: float) -> int:
-    return max(0, int((now - at) / 60))
+def _minutes(now: float, time_s: float) -> int:
+    return max(0, int((now - time_s) / 60))

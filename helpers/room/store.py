@@ -246,9 +246,9 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
 
-    def _insert(self, each: _PendingPost, event: Event) -> StoredEvent | None:
+    def _insert(self, post: _PendingPost, event: Event) -> StoredEvent | None:
         at = time.time() - 60 * event.minutes
-        row = (each.learner, event.id, at, *_columns(event))
+        row = (post.learner, event.id, at, *_columns(event))
         done = self._db.execute(
             "INSERT OR IGNORE INTO events (learner, id, at, kind, exercise, outcome, mistake, code) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -260,9 +260,9 @@ class Store:
             # The code of earlier hands is never shown again, and a learner may raise thousands of hands.
             self._db.execute(
                 "UPDATE events SET code = '' WHERE learner = ? AND code <> '' AND id <> ?",
-                (each.learner, event.id),
+                (post.learner, event.id),
             )
-        return StoredEvent(each.learner, at, event)
+        return StoredEvent(post.learner, at, event)
 
     def close(self) -> None:
         self._disk.shutdown()
@@ -290,7 +290,7 @@ def _columns(event: Event) -> tuple[str, str, str, str, str]:
 
 def _stored_event(
     learner: int,
-    at: float,
+    time_s: float,
     id: str,
     kind: str,
     exercise: str,
@@ -299,5 +299,5 @@ def _stored_event(
     code: str,
 ) -> StoredEvent:
     if kind == "checked":
-        return StoredEvent(learner, at, CheckEvent(id, exercise, outcome, mistake))
-    return StoredEvent(learner, at, HandEvent(id, kind == "up", exercise, code))
+        return StoredEvent(learner, time_s, CheckEvent(id, exercise, outcome, mistake))
+    return StoredEvent(learner, time_s, HandEvent(id, kind == "up", exercise, code))

@@ -89,10 +89,10 @@ class _Finder:
                 kind.replace(" ", "_"), sure, tuple(numbers), self._place(line), f"{who} {text}"
             )
 
-    def _sighting_text(self, kind: str, words: str, other: Line | None) -> tuple[str, str]:
+    def _sighting_text(self, kind: str, words: str, line: Line | None) -> tuple[str, str]:
         if kind == "changed in flight":
             return CERTAIN, (
-                f"changed the tensor of an asynchronous {words} before its wait(){self._at(other)}: what is "
+                f"changed the tensor of an asynchronous {words} before its wait(){self._at(line)}: what is "
                 "transferred is partly old and partly new. Change it after the wait(), or pass a copy."
             )
         if kind == "never waited":
@@ -106,7 +106,7 @@ class _Finder:
                 "same in each epoch. Call sampler.set_epoch(epoch) at the beginning of each epoch."
             )
         return LIKELY, (
-            f"clipped gradients before they are reduced{self._at(other)}: each rank clips by its own norm, "
+            f"clipped gradients before they are reduced{self._at(line)}: each rank clips by its own norm, "
             "so the result is not the clipped gradient. Reduce first, then clip."
         )
 
@@ -403,8 +403,8 @@ def _different_rates(steps: dict[int, StepRecord]) -> tuple[int, int] | None:
     return None
 
 
-def _first_difference(one: list[float], other: list[float], side: int) -> float:
-    pair = next(pair for pair in zip(one, other, strict=True) if pair[0] != pair[1])
+def _first_difference(values: list[float], other_values: list[float], side: int) -> float:
+    pair = next(pair for pair in zip(values, other_values, strict=True) if pair[0] != pair[1])
     return pair[side]
 
 

@@ -244,10 +244,10 @@ class StepWatch:
             )
         )
 
-    def _note_meetings(self, call: _Call, found: Sequence[torch.Tensor], size: int) -> None:
+    def _note_meetings(self, call: _Call, parameters: Sequence[torch.Tensor], size: int) -> None:
         """Record the parameters that were passed to a direct call of the script, or whose gradients were."""
         has_met = False
-        for parameter in found:
+        for parameter in parameters:
             for tensor, is_gradient in ((parameter, False), (parameter.grad, True)):
                 start = _span(tensor)[0]
                 if start and any(first <= start < end for first, end in call.spans):
@@ -259,7 +259,7 @@ class StepWatch:
                         self._reduced_at = call.line
         if not has_met and size and any(tensor.numel() == size for tensor in call.tensors):
             has_met = True  # all gradients in one flat tensor
-            for parameter in found:
+            for parameter in parameters:
                 self._met.setdefault(id(parameter), set()).update(call.ranks)
         call.has_met |= has_met
 
@@ -400,11 +400,13 @@ class StepWatch:
             if flight is not None and now is not None and now != version:
                 self._sight("changed in flight", flight.line, flight.call, _line())
 
-    def _sight(self, kind: str, line: Line | None, words: str, other: Line | None = None) -> None:
+    def _sight(
+        self, kind: str, line: Line | None, words: str, other_line: Line | None = None
+    ) -> None:
         """Write a fault seen by this rank, once for each line."""
-        if (kind, line, other) not in self._seen:
-            self._seen.add((kind, line, other))
-            self.writer.write(sighting=Sighting(kind, line, words, other))
+        if (kind, line, other_line) not in self._seen:
+            self._seen.add((kind, line, other_line))
+            self.writer.write(sighting=Sighting(kind, line, words, other_line))
 
 
 # Facts about tensors and modules

@@ -196,14 +196,14 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
     return made
 
 
-def _choose_slide(part: Part, made: Sequence[Slide]) -> Slide:
+def _choose_slide(part: Part, slides: Sequence[Slide]) -> Slide:
     """Choose the only slide of a part for brief slides: its task, question, last picture or output."""
     if part.exercise is not None:
-        return made[0]
-    asked = [slide for slide in made if slide.kind == "quiz"]
-    shown = [slide for slide in made if 'class="shown"' in slide.body]
-    best = [*asked[:1], *shown[-1:], made[0]][0]
-    return replace(best, notes=tuple(note for slide in made for note in slide.notes))
+        return slides[0]
+    asked = [slide for slide in slides if slide.kind == "quiz"]
+    shown = [slide for slide in slides if 'class="shown"' in slide.body]
+    best = [*asked[:1], *shown[-1:], slides[0]][0]
+    return replace(best, notes=tuple(note for slide in slides for note in slide.notes))
 
 
 def _summarize(markdown: str) -> list[str]:
@@ -370,9 +370,9 @@ def _task_slides(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Ce
     return [first, *(replace(each, label=label) for each in _code_slides(part, stub, ""))]
 
 
-def _stopping_mistake(known: Iterable[KnownMistake]) -> KnownMistake | None:
+def _stopping_mistake(mistakes: Iterable[KnownMistake]) -> KnownMistake | None:
     """Return the first mistake that stops the ranks, because it shows more than a wrong number."""
-    return next((mistake for mistake in known if mistake.outcome in _STOPPING_OUTCOMES), None)
+    return next((mistake for mistake in mistakes if mistake.outcome in _STOPPING_OUTCOMES), None)
 
 
 def _solution_slides(part: Part, solved: str) -> Iterator[Slide]:

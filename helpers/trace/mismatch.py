@@ -196,11 +196,11 @@ def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
     return matched > 0 and left_out.isdisjoint(fewer)
 
 
-def _is_join_shadow_call(one: Event, two: Event) -> bool:
+def _is_join_shadow_call(call: Event, other_call: Event) -> bool:
     """Return whether a learner's call was paired with a call made by join() to answer DDP's calls."""
     return any(
         not answered.by and answering.by in _JOIN_FILES
-        for answered, answering in ((one, two), (two, one))
+        for answered, answering in ((call, other_call), (other_call, call))
     )
 
 
@@ -362,11 +362,11 @@ def _name_count(count: int) -> str:
     return f"{count} element{'s' * (count != 1)}"
 
 
-def _distinguishing_place(event: Event, other: Event) -> str:
+def _distinguishing_place(event: Event, other_event: Event) -> str:
     """Return the place of a call. If both calls are on the same line, add the first different caller."""
-    if event.where is not None and event.where == other.where:
+    if event.where is not None and event.where == other_event.where:
         for position, caller in enumerate(event.callers):
-            if other.callers[position : position + 1] != (caller,):
+            if other_event.callers[position : position + 1] != (caller,):
                 return f" ({event.where}, called from {caller})"
     return at(event)
 

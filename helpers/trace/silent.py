@@ -43,11 +43,11 @@ def _different_dtypes(trace: Trace) -> Iterator[str]:
             yield _describe_dtypes(message.send, message.recv)
 
 
-def _differ(one: Event, other: Event) -> bool:
-    dtypes = {one.dtype, other.dtype}
+def _differ(call: Event, other_call: Event) -> bool:
+    dtypes = {call.dtype, other_call.dtype}
     return (
         len(dtypes) > 1
-        and one.nbytes == other.nbytes > 0
+        and call.nbytes == other_call.nbytes > 0
         and not any(dtypes <= alike for alike in _ALIKE)
     )
 

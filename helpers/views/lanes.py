@@ -266,7 +266,7 @@ def _banner(failure: RankFailure) -> str:
         rest = "".join(div(code_to_html(x)) for x in others if not x.startswith("  rank "))
     else:
         # The last line of a failure contains the learner's line or advice.
-        rest = _preformatted("\n".join(others), whole=True)
+        rest = _preformatted("\n".join(others), is_unlimited=True)
     return div(
         div(head) + rest,
         f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
@@ -318,17 +318,17 @@ def _box_html(content: str) -> str:
 _ROWS, _LINE = 8, 60
 
 
-def _preformatted(text: str, *, whole: bool = False) -> str:
+def _preformatted(text: str, *, is_unlimited: bool = False) -> str:
     if not text:
         return ""
-    room = "" if whole else "max-height: 14em; overflow: auto; "
+    room = "" if is_unlimited else "max-height: 14em; overflow: auto; "
     style = (
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
     # a box that may need scrolling must be reachable by keyboard
     rows = sum(1 + len(line) // _LINE for line in text.splitlines())
-    focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
+    focus = ' tabindex="0"' if rows > _ROWS and not is_unlimited else ""
     return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'
 
 

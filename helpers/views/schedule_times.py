@@ -138,13 +138,13 @@ def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
 
 
 def _earliest_start(
-    ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
+    ended: dict[tuple[int, str, int], float], stage: int, last_stage: int, kind: str, number: int
 ) -> float | None:
     """Return an action's earliest start, or None if it is not yet known."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
     own = ended.get((stage, "B" if kind == "W" else "F", number))
-    if kind == "W" or stage == last or own is None:
+    if kind == "W" or stage == last_stage or own is None:
         return own
     return ended.get((stage + 1, "B", number))
 

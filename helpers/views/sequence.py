@@ -111,12 +111,12 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
     return folded
 
 
-def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the shortest of those repeated patterns that start at `at` and cover the most parts."""
+def _best_pattern(parts: list[tuple[str, int]], start: int) -> tuple[int, int]:
+    """Find the shortest of those repeated patterns that begin at `start` and cover the most parts."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
-        pattern, times = parts[at : at + length], 1
-        while parts[at + times * length : at + (times + 1) * length] == pattern:
+        pattern, times = parts[start : start + length], 1
+        while parts[start + times * length : start + (times + 1) * length] == pattern:
             times += 1
         if times > 1 and length * times > best[0] * best[1]:
             best = (length, times)

@@ -230,11 +230,11 @@ def _exercise(name: str) -> str:
     return find_heading(name).name
 
 
-def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
+def _error(path: Path, text: str, key: str, problem: str) -> PolicyError:
     # tomllib does not provide positions, so report the first line that contains the key.
     named = re.compile(rf"""(?<![\w]){re.escape(key)}(?![\w])""")
     found = (at for at, line in enumerate(text.splitlines(), 1) if named.search(line))
-    return PolicyError(f"{path}, line {next(found, 1)}: {what}.")
+    return PolicyError(f"{path}, line {next(found, 1)}: {problem}.")
 
 
 def describe_policy(policy: Policy) -> tuple[str, ...]:

@@ -73,12 +73,12 @@ def main(fd: int) -> None:
                     os.close(each)
 
 
-def _fork_keeper(own: int, request: dict[str, Any], fd: int, log: int) -> int:
+def _fork_keeper(control_fd: int, request: dict[str, Any], fd: int, log: int) -> int:
     """Fork the parent of a new rank server. Return its process id."""
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(own)
+            os.close(control_fd)
             _run_namespace_parent(request, fd, log)
         except BaseException:
             traceback.print_exc()  # the launcher shows it
