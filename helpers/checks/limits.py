@@ -90,7 +90,7 @@ def exceeded_limit(failure: RankFailure | None) -> Limit | None:
 
 
 def is_ended_by_limit(failure: RankFailure | None) -> bool:
-    """Return whether a limit ended a run, or might have: the reason for killing a rank is unknown."""
+    """Return whether a limit ended a run, or might have ended it by killing a rank."""
     killed = isinstance(failure, RankDied) and failure.signal == "SIGKILL"
     return killed or exceeded_limit(failure) is not None
 

@@ -122,7 +122,7 @@ def _watched_holders() -> Iterator[tuple[str, Any]]:
                 if value.__module__ == name:
                     yield f"{name}.{key}", value
             elif is_driver and isinstance(value, ModuleType):
-                watched[value.__name__] = value  # its driver calls it
+                watched[value.__name__] = value  # the exercise's driver calls it
     for name, module in watched.items():
         if not name.startswith("helpers.") and name not in _EXCLUDED_MODULES:
             yield name, module

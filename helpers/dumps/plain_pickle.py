@@ -34,7 +34,7 @@ _NAMES = {ord(opcode.code): opcode.name for opcode in pickletools.opcodes}
 
 
 class BadPickle(ValueError):
-    """A pickle is damaged, too large, or contains other data than plain data."""
+    """A pickle is damaged, too large, or contains data other than plain data."""
 
 
 class _PlainUnpickler(pickle.Unpickler):

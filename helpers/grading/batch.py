@@ -294,7 +294,5 @@ def read_or_create_secret(out: Path) -> str:
         if secret := path.read_text(encoding="utf-8").strip():
             return secret
     secret = secrets.token_hex(16)
-    write_atomically(
-        path, f"{secret}\n".encode()
-    )  # readable only by this user, because mkstemp creates it
+    write_atomically(path, f"{secret}\n".encode())  # mkstemp makes it readable only by this user
     return secret

@@ -29,7 +29,7 @@ class Cluster:
     latency_s: float = 10e-6
 
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
-        """Return the seconds for a reduce_scatter or an all_gather. An all_reduce takes both times.
+        """Return the seconds for a reduce_scatter or an all_gather. An all_reduce takes as long as both.
 
         There are two levels: a ring in each host, followed by rings between hosts, each for one GPU's share.
         A ring of p members passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).

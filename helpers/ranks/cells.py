@@ -23,7 +23,7 @@ class Source:
 
 
 def ipython() -> Any:
-    """Return the running IPython shell, or None. Never starts or imports one."""
+    """Return the running IPython shell, or None, without starting or importing IPython."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 

@@ -122,7 +122,7 @@ class Servers(Protocol):
 
 
 class Connection:
-    """One rank server and the socket to it. Used by one thread at a time (`lock`)."""
+    """One rank server and the socket to it. Only one thread may use it at a time (`lock`)."""
 
     def __init__(self, site: Site | None = None) -> None:
         self.lock = threading.RLock()

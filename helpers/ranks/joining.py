@@ -1,4 +1,4 @@
-"""Read a rank's arguments of init_process_group, inside the rank: its numbers and the meeting place."""
+"""Read a rank's arguments of init_process_group, inside the rank: its numbers, and the place to join."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ from helpers.trace.joins import find_join_problem
 
 # Time for the other ranks to report their errors after a failure.
 GRACE_PERIOD_S = 1.0
-# The same time while rank 0 is in monitored_barrier, because it still asks the other ranks one by one, to
-# find the missing ones.
+# The time for this if rank 0 is in monitored_barrier, which still asks the other ranks one by one, to find
+# the missing ones.
 MONITORED_GRACE_PERIOD_S = 3.0
 # Time for ranks to report their position when their budget is used up.
 _FINAL_REPORT_S = 0.5

@@ -33,7 +33,7 @@ _MAX_PARTS, _MAX_LEVELS = 2_000, 40
 _MISSING = object()
 # module -> the values of its names after its import
 _IMPORTED_VALUES: dict[str, dict[str, Any]] = {}
-# module -> the time of its file's last change before its import, in nanoseconds; and of the reported change
+# module -> times, in nanoseconds, of its file's last change before its import and of the reported change
 _CHANGED_AT: dict[str, int] = {}
 _REPORTED_CHANGE: dict[str, int] = {}
 

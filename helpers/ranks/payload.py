@@ -46,7 +46,7 @@ def make_payload(
     settings: SentSettings = NO_SETTINGS,
 ) -> Payload:
     """Pickle the function and its arguments. Raise CannotSend with the name of an unsendable variable."""
-    from helpers.ranks import sending, unsendable  # Not at the top, because they import torch.
+    from helpers.ranks import sending, unsendable  # Import these here, because they import torch.
 
     if not callable(fn):
         raise LaunchError(

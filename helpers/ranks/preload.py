@@ -100,7 +100,7 @@ def _import(modules: Sequence[str]) -> None:
 
 
 def _freeze_memory() -> None:
-    gc.freeze()  # So the collector does not touch, and thus copy, pages shared by fork.
+    gc.freeze()  # So the collector neither touches nor copies pages shared by fork.
     gc.enable()
     _collapse_pages()
 

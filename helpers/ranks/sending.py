@@ -333,7 +333,7 @@ def _reduce_cell(cell: types.CellType) -> Any:
     """
     try:
         state = (cell.cell_contents,)
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return types.CellType, ()
     return types.CellType, (), state, None, None, _fill_cell
 

@@ -46,7 +46,7 @@ def _may_fork() -> bool:
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Keep numpy's OpenBLAS from starting threads on import. Later it starts the usual number."""
+    """Keep numpy's OpenBLAS from starting threads on import. Later calls start as many as usual."""
     given = os.environ.get(_BLAS_THREADS)
     os.environ[_BLAS_THREADS] = "1"
     try:

@@ -415,5 +415,5 @@ def _is_from_harmless_module(value: Any) -> bool:
 def _cell_contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None

@@ -175,7 +175,7 @@ def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
         if not args[3]:
             return FOREVER, private
         remaining_s = _timespec(pid, args[3])
-        if kind == _FUTEX_WAIT_BITSET:  # until a point in time, not for a duration
+        if kind == _FUTEX_WAIT_BITSET:  # waits until a point in time, not for a duration
             clock = time.CLOCK_REALTIME if args[1] & _FUTEX_REALTIME else time.CLOCK_MONOTONIC
             remaining_s -= time.clock_gettime(clock)
         return max(0.0, remaining_s), private

@@ -347,7 +347,7 @@ def _describe_use(function: types.FunctionType, line: int) -> str:
 def _cell_contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None
 
 

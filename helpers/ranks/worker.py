@@ -62,7 +62,8 @@ CHANNEL_FD, LOG_FD = 3, 4
 # Set in every rank's environment, to refuse launches from there.
 INSIDE_RANK_VARIABLE = "REAL_RANKS_INSIDE"
 
-# Number of new modules from which an import is so slow that the server should run it once for all ranks.
+# If a task imports at least this number of new modules, it is slow, so the server should import them once for
+# all ranks.
 _SLOW_IMPORT_MODULES = 50
 # Timeout of a rank waiting for a reply; the launcher's deadlines are shorter.
 _REPLY_TIMEOUT_S = 60.0

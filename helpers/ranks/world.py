@@ -79,7 +79,7 @@ class Member:
     _output_end: bytearray = field(default_factory=bytearray)
     # Number of dropped bytes between `_output_start` and `_output_end`.
     _dropped_bytes: int = 0
-    # Number of bytes that the rank has printed in its life, kept or not.
+    # Number of bytes that the rank has printed so far, stored or not.
     printed_bytes: int = 0
 
     @property

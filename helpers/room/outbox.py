@@ -79,7 +79,7 @@ def send_check(result: CheckResult) -> CheckResult:
 
 
 def record_check(exercise: str, outcome: str, mistake: str = "") -> None:
-    """Store the result of a check for the board, if there is one. It never fails or waits."""
+    """Store a check's result for the board, if there is one, without ever failing or waiting."""
     if has_joined():
         with suppress(OSError):  # a full disk must not make the check fail
             add_event(CheckEvent(new_id(), exercise, outcome, mistake))

@@ -119,7 +119,7 @@ class Store:
         self._lock: IO[bytes] | None = None
 
     def lock(self) -> None:
-        """Prevent other boards from serving this file until `close`. Raise NotARoom if another does."""
+        """Lock this file for this board until `close`. Raise NotARoom if another board is serving it."""
         lock = self._path.with_name(f"{self._path.name}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

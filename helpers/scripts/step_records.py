@@ -49,7 +49,7 @@ class TensorDigest:
         # Rounding errors have random signs, so the error of a sum grows with the square root of its length.
         tolerance = 8 * max(self.epsilon, other.epsilon) / max(1, self.count) ** 0.5
         return any(
-            not abs(one - two) <= tolerance * max(size, other_size)  # also if one is NaN
+            not abs(one - two) <= tolerance * max(size, other_size)  # this also holds if one is NaN
             for one, two, size, other_size in zip(
                 self.sums, other.sums, self.sizes, other.sizes, strict=True
             )

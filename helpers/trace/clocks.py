@@ -54,7 +54,7 @@ def _find_shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
     """Return the shift of each host's times, in nanoseconds."""
-    # (from, to) -> the maximum shift of `from` to later times while the times of `to` stay
+    # (from, to) -> the maximum shift of `from` to later times, relative to `to`
     max_shifts: dict[tuple[str, str], int] = {}
     for causing, caused in causes:
         for event in caused:

@@ -152,7 +152,7 @@ def _draw_pairs(
 def _draw_collectives(
     axes: Axes, ops: dict[str, list[int]], world_size: int, hosts: Sequence[str]
 ) -> None:
-    """Draw a column for each collective, with a bar for each rank, as long as its bytes."""
+    """Draw a column for each collective, with a bar for each rank that shows its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
         axes.barh(

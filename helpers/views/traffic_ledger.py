@@ -2,7 +2,7 @@
 
     {name: Run} -> calls_by_phase -> traffic_ledger() -> Picture
 
-Phases are the spans that a rank recorded ("forward", "backward"). Checks also count by phase.
+Phases are the spans that a rank recorded ("forward", "backward"). Checks also count calls by phase.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read a class's points policy from `policy.toml`: weights, core exercises, deadlines, dropped notebooks.
+"""Read a class's points policy from `policy.toml`: weights, core and other exercises, deadlines, drops.
 
 `command` reads it before grading. `counted` and `reports.standing` apply it.
 """

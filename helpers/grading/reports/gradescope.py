@@ -196,7 +196,7 @@ def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
 def write_nothing_handed_in(submission: Path, results: Path) -> int:
     """Write results without points if `course grade` finds nothing to grade. Return an exit code.
 
-    1: The code is 1 if there is something to grade, so that the failure has a different cause.
+    The code is 1 if there is something to grade, so that the failure has a different cause.
     """
     try:
         find_submissions(submission)

@@ -64,7 +64,7 @@ class Limits:
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
             "NPROC": self.processes,
-            # The kernel counts pending signals for all processes of a user. An answer can use up this number.
-            # The grader's limit is higher, so some are left for the grader.
+            # The kernel counts pending signals for all processes of a user. An answer can use up its limit.
+            # The grader's limit is higher, so some signals are left for the grader.
             "SIGPENDING": self.pending_signals,
         }

@@ -81,7 +81,7 @@ def _fork_keeper(control_fd: int, request: dict[str, Any], fd: int, log: int) ->
             os.close(control_fd)
             _run_namespace_parent(request, fd, log)
         except BaseException:
-            traceback.print_exc()  # the launcher shows it
+            traceback.print_exc()  # the launcher shows this traceback
         finally:
             os._exit(70)
     return pid
