@@ -83,11 +83,11 @@ class Peer:
         task.add_done_callback(lambda _: work.close())  # needed if it was cancelled before starting
 
     def post(self, method: str, **given: Any) -> None:
-        """Call the other end's method `on_{what}` without waiting for it."""
+        """Call the other end's method `on_{method}` without waiting for it."""
         self._out.put_nowait((method, 0, msgpack.encode(given)))
 
     async def call(self, method: str, kind: Any = Any, **given: Any) -> Any:
-        """Call the other end's method `on_{what}`, and return its answer as a `kind`.
+        """Call the other end's method `on_{method}`, and return its answer as a `kind`.
 
         Raises:
             Problem: The method failed.

@@ -205,7 +205,7 @@ class Store:
     async def add(self, learner: int, events: Sequence[Event]) -> list[StoredEvent]:
         """Store a learner's events. Return the new ones once they are on the disk.
 
-        Raise Full, or sqlite3.Error if the disk is full.
+        Raise TooManyEvents, or sqlite3.Error if the disk is full.
         """
         if self._counts.get(learner, 0) + len(events) > MAX_EVENTS:
             raise TooManyEvents
