@@ -1,7 +1,7 @@
-"""The learner's whole vocabulary: the names for a notebook's first cell, and nothing else.
+"""The learner's complete vocabulary: the names for a notebook's first cell, and no others.
 
-Importing it is cheap and starts nothing, except in a Jupyter kernel. There the rank server begins to start
-in the background, because the reader will soon need it.
+Importing this package is cheap and starts no processes, except in a Jupyter kernel. There, the rank server is
+started in the background, because the reader will soon need it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def __dir__() -> list[str]:
 
 
 def _show_results() -> None:
-    """Make results display themselves, except on ranks, where this would only cost time."""
+    """Register the displays of results, except on ranks, where this would only cost time."""
     from helpers.ranks.rank_context import inside_rank
 
     if not inside_rank():

@@ -1,4 +1,4 @@
-"""Store the results of checks: frozen data for the notebook, `course check` and a gradebook."""
+"""Define the results of checks: frozen data for the notebook, `course check` and a gradebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_UNFILTERED_RUNS, _MAX_READABLE_RANKS = 8, 4
 
 
 class Outcome(StrEnum):
-    """The outcome of checking an answer. Learners and gradebooks get the same word."""
+    """The outcome of checking an answer, in the same words for learners and gradebooks."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     TOO_SLOW = "too slow"
     """The answer only failed because of a timing, and a busy machine may be the cause.
 
-    A grader never keeps this outcome.
+    A grader never stores this outcome as final.
     """
     TOO_MUCH_MEMORY = "too much memory"
     TOO_MANY_PROCESSES = "too many processes"
@@ -59,9 +59,9 @@ class CaseRecord:
     hidden: whether the case belongs to a grader, so that its stored record reveals neither inputs nor output.
     outcome: an `Outcome`. It is a text because a record may come from a different version.
     credit: the answer's share of the case's points, from 0 to 1.
-    rows: one for each rank, if a value is wrong.
+    rows: a row for each rank, if a value is wrong.
     broken: the violated rules on traffic, as sentences.
-    message: a text about all ranks: the ending of the run, or a problem of all values together.
+    message: a text about all ranks, either on the end of the run or on a problem of all values together.
     advice: the first thing to look at.
     """
 
@@ -141,7 +141,7 @@ class CheckResult:
 
     @property
     def attempted(self) -> bool:
-        """Whether there was a readable answer. Otherwise the check is not recorded."""
+        """Whether there was a readable answer. If not, the check is not recorded."""
         return self.outcome not in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}
 
     @property

@@ -1,7 +1,8 @@
-"""Find the features of this copy: objects declared as entry points by packages.
+"""Find the features of this copy, which are objects declared as entry points by packages.
 
-Groups: `real_ranks.commands` has the commands of `course`, by name. `real_ranks.checked` has listeners, which
-are called with each finished CheckResult, in the order of their names, and return it, perhaps with additions.
+There are two groups. `real_ranks.commands` contains the commands of `course`, by name. `real_ranks.checked`
+contains listeners, which are called with each finished CheckResult, in the order of their names, and return
+it, possibly with additions.
 
 In a course's folder, the tables of pyproject.toml are used, because an installation may be older than its
 folder.
@@ -39,7 +40,7 @@ def load(group: str, name: str) -> Any:
         KeyError: There is no such entry point.
         MissingFeature: This copy lacks its package.
     """
-    # tried last, because importing importlib.metadata takes a fifth of a short command's time
+    # try this last, because importing importlib.metadata takes a fifth of a short command's time
     target = _declared_here(group).get(name) or _installed(group)[name]
     try:
         return resolve_name(target)

@@ -9,10 +9,10 @@ Cells:
     magics           cells without IPython's special syntax
     listing          top-level statements of all cells
 Statements:
-    names            the names that a statement binds, changes and uses
+    names            names bound, changed and used by a statement
     scopes           the scopes within a statement
     closure          all statements needed by an answer
-    external_values  values that cannot be computed again
+    external_values  values that a rank cannot compute again
 Answers:
     build            an answer from its statements
     notes            notes on the repairs of an answer

@@ -2,8 +2,9 @@
 
     cells --Listing--> statements --closure--> needed statements --compose--> Answer --> a rank runs it
 
-`reader_child` calls it with a notebook's cells, `history` with a kernel's history. The steps are the same
-for both, so that a check in the notebook and a grade use the same source. This module executes nothing.
+`reader_child` passes a notebook's cells, and `history` passes a kernel's history. The steps are the same for
+both, so that a check in the notebook and a grade use the same source. This module executes no code of the
+learner.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ def build_answer(
     """Build the answer called `name` from the cells' source texts, in the order in which they run.
 
     Args:
-        cells: The texts, "" for cells without code, so that indices are those of the notebook. To build
+        cells: The texts, with "" for cells without code, so that indices are those of the notebook. To build
             several answers from the same cells, pass a `Listing`.
         name: The name of the function or class.
         where: A function that returns a cell's name for messages.
         from_history: Whether a kernel ran the cells. If so, a stub that ran last counts, and cells that ran
-            again, or failed, do not count as repaired.
+            again or failed do not count as repaired.
         others: Names of the other requested answers, none of which is a misspelling of `name`.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
@@ -65,7 +66,7 @@ class _Build:
     others: Collection[str] = ()
 
     def run(self) -> Answer | Problem:
-        # in a kernel, cells are edited and run again all the time, which needs no notes
+        # in a kernel, cells are edited and run again all the time, so no notes are needed
         if self.from_history:
             return self._build()
         repairs = self._stub_notes()
@@ -90,13 +91,13 @@ class _Build:
         return [*broken, *await_notes(self.listing, self.where)]
 
     def _stub_notes(self) -> list[str]:
-        """Ignore stubs if there is an attempt, because a copied cell must not cost marks."""
+        """Ignore stubs if there is an attempt, because a copied cell must not cost marks. Return notes."""
         binders = self.listing.binders(self.name)
         stubs = [s for s in binders if stub_line(s.node)]
         attempts = [s for s in binders if s not in stubs and not s.skipped]
         if not stubs or not attempts:
             return []
-        # in any order: a stub below the attempt is a copy of the notebook's original cell
+        # the order does not matter: a stub below the attempt is a copy of the notebook's original cell
         self.listing.forget(self.name, stubs)
         if stubs[-1].position < attempts[-1].position:
             return []
@@ -109,7 +110,7 @@ class _Build:
 
     def _missing_problem(self) -> Problem | None:
         binders = self.listing.binders(self.name)
-        # A cell that cannot be parsed may contain the attempt, so that only the stub is found.
+        # If only the stub is found, a cell that cannot be parsed may contain the attempt.
         last = next((s for s in reversed(binders) if not s.skipped), None)
         if (last is None or stub_line(last.node)) and (problem := self._broken_cell_problem()):
             return problem
@@ -134,7 +135,7 @@ class _Build:
         if not near:
             return None
         name = next(each for each in found if each.casefold() == near[0])
-        # that name may be a similarly named exercise, while this one is missing
+        # that name may belong to a similarly named exercise, while this exercise is missing
         if name in self.others:
             return None
         return self._problem(
@@ -146,20 +147,20 @@ class _Build:
     def _problem(self, kind: ProblemKind, message: str) -> Problem:
         return Problem(kind, message, self.name)
 
-    def _skipped_problem(self, last: Statement) -> Problem | None:
-        cell = self.where(last.cell)
-        if line := stub_line(last.node):
+    def _skipped_problem(self, definition: Statement) -> Problem | None:
+        cell = self.where(definition.cell)
+        if line := stub_line(definition.node):
             return self._problem(
                 "not_attempted",
                 f"`{self.name}` still contains its `raise NotImplementedError` "
                 f"({cell}, line {line}): "
                 "write your code in its place.",
             )
-        if isinstance(last.node, ast.Delete):
+        if isinstance(definition.node, ast.Delete):
             return self._problem(
                 "not_attempted", f"{cell} deletes `{self.name}`. Remove that line."
             )
-        if last.is_import:
+        if definition.is_import:
             return self._problem(
                 "unresolved",
                 f"`{self.name}` is imported in {cell}: its code is in another file, which is not "
@@ -167,11 +168,11 @@ class _Build:
             )
         return None
 
-    def _never_run_problem(self, last: Statement) -> Problem:
-        what = "a top-level `await`" if last.skipped == "await" else "`if __name__ == ...:`"
+    def _never_run_problem(self, definition: Statement) -> Problem:
+        what = "a top-level `await`" if definition.skipped == "await" else "`if __name__ == ...:`"
         return self._problem(
             "unresolved",
-            f"`{self.name}` is defined under {what} only ({self.where(last.cell)}), which a "
+            f"`{self.name}` is defined under {what} only ({self.where(definition.cell)}), which a "
             "check does not run. Define it outside.",
         )
 
@@ -180,7 +181,7 @@ class _Build:
         for cell in reversed(self.listing.broken(self.name)):
             if defines(self.listing.sources()[cell.cell], self.name):
                 line = f", line {cell.line}" if cell.line else ""
-                # Python's words for a character that no editor shows
+                # Python's message about a character that editors do not show
                 unseen = "non-printable character" in cell.reason
                 advice = "type that line again, without pasting" if unseen else "correct it"
                 return self._problem(
@@ -191,7 +192,7 @@ class _Build:
         return None
 
     def _under_magic_problem(self) -> Problem | None:
-        """Return a problem if the definition is in a `%%ranks` cell or the like, not in the notebook."""
+        """Return a problem if the definition is in a magic's cell, such as `%%ranks`, not in the notebook."""
         for index, text in enumerate(self.listing.sources()):
             if text.lstrip().startswith("%%") and defines(text, self.name):
                 magic = text.split(maxsplit=1)[0]
@@ -266,7 +267,7 @@ MAX_SOURCE_CHARS = 200_000
 
 def _compose(name: str, statements: Iterable[Statement]) -> Answer:
     """Join the statements in the given order, and record the origin of each."""
-    # an error in a rank names a line of this source; `origins` map it back to the cell
+    # an error in a rank refers to a line of this source; `origins` map the line back to its cell
     texts: list[str] = []
     origins: list[Origin] = []
     first = 1
@@ -311,7 +312,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
 
 def _check_compiles(answer: Answer, name_cell: CellNamer) -> Answer | Problem:
     """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
-    # limited, because the source is sent to each rank of each world
+    # the size is limited, because the source is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (
             f"`{answer.name}` and the code that it uses have {len(answer.source):,} characters; "

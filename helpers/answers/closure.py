@@ -2,10 +2,10 @@
 
     answer's name --> binders --> names used by them --> their binders and changers --> ... --> order
 
-`build` calls it. The names come from `names`, and the statements from `listing`. This is static slicing
-(Weiser, 1981) of a module's top level: a statement is included if its bindings or changes may affect the
-answer. Names used by a function are resolved after all cells have run. Names used immediately by a statement
-are resolved at that statement.
+`build` calls this module. It takes names from `names`, and statements from `listing`. The method is static
+slicing (Weiser, 1981) of a module's top level: a statement is included if its bindings or changes may affect
+the answer. Names used by a function are resolved at the end, when all cells have run. Names used immediately
+by a statement are resolved at this statement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from helpers.answers.external_values import find_external_value
 from helpers.answers.listing import END_OF_CELLS, Listing, Position, Statement
 
-# The functions called by a statement can only be guessed, at a cost that grows quadratically with the
+# The functions called by a statement can only be guessed, in a time that grows quadratically with the
 # closure. Beyond this number of steps, only the last definitions of names are followed.
 _MAX_CALL_STEPS = 20_000
 _STAR_IMPORT_PATTERN = re.compile(r"\bimport\s*\*")
@@ -56,14 +56,14 @@ class Closure:
 @dataclass
 class _Search:
     listing: Listing
-    where: Callable[[int], str]
+    name_cell: Callable[[int], str]
     reached: dict[Position, Need] = field(default_factory=dict)
     statements: dict[Position, Statement] = field(default_factory=dict)
     unknown: dict[str, Statement] = field(default_factory=dict)
     needed_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     optional_edges: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
     external: dict[Position, str] = field(default_factory=dict)
-    seen: set[tuple[Position, Position]] = field(default_factory=set)
+    followed: set[tuple[Position, Position]] = field(default_factory=set)
     pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
 
     def run(self, name: str) -> Closure:
@@ -77,14 +77,14 @@ class _Search:
                 self._follow_calls(statement, point)
             if statement.position not in self.statements:
                 self._add_statement(statement)
-        # Statements found through calls may come late, so the order is only known now.
+        # Statements found through calls may be added late, so the order is only known now.
         ordered = _order_statements(self.statements, self.needed_edges, self.optional_edges)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _add_statement(self, statement: Statement) -> None:
         self.statements[statement.position] = statement
         names = statement.names
-        # sorted, because the order of string sets varies between processes, but an answer must not vary
+        # sort them, because the order of string sets varies between processes, but an answer must not vary
         for name in sorted(names.now):
             self.follow(name, statement.position, Need(name, statement, False), self.needed_edges)
         for name in sorted(names.at_once):
@@ -99,7 +99,7 @@ class _Search:
 
         Also follow the parts of its value: `g = decorate(h)` keeps h.
         """
-        if len(self.seen) > _MAX_CALL_STEPS:
+        if len(self.followed) > _MAX_CALL_STEPS:
             return
         user = self.statements[point]
         for name in sorted(statement.names.later):
@@ -133,13 +133,13 @@ class _Search:
             self._enqueue(statement, point if in_force else END_OF_CELLS, need)
 
     def _enqueue(self, statement: Statement, point: Position, need: Need) -> None:
-        if (statement.position, point) not in self.seen:
-            self.seen.add((statement.position, point))
+        if (statement.position, point) not in self.followed:
+            self.followed.add((statement.position, point))
             self.reached.setdefault(statement.position, need)
             self.pending.append((statement, point))
 
     def _external_reason(self, statement: Statement) -> str:
-        # cached, because several paths lead to a statement, and following its calls takes time
+        # cache this, because several paths lead to a statement, and following its calls takes time
         if statement.position not in self.external:
             self.external[statement.position] = find_external_value(self.listing, statement)
         return self.external[statement.position]
@@ -151,10 +151,10 @@ class _Search:
         if user is None:
             return
         for statement in self.listing.binders(name):
-            raise Unresolved(_skipped_message(name, need, statement, self.where))
+            raise Unresolved(_skipped_message(name, need, statement, self.name_cell))
         if _KERNEL_MEMORY_PATTERN.fullmatch(name):
             raise Unresolved(
-                f"{_describe_user(need)} uses `{name}` ({self.where(user.cell)}), the "
+                f"{_describe_user(need)} uses `{name}` ({self.name_cell(user.cell)}), the "
                 "kernel's record of a "
                 "different cell, which is not stored in the notebook. Assign this value to a "
                 f"separate name. {_SKIP_ADVICE}"
@@ -191,7 +191,7 @@ class _Search:
         return before if before.user is not None else None
 
     def _cell_name(self, statement: Statement) -> str:
-        return f"{self.where(statement.cell)} (line {statement.line})"
+        return f"{self.name_cell(statement.cell)} (line {statement.line})"
 
 
 def _describe_user(need: Need) -> str:
@@ -217,7 +217,7 @@ def find_closure(listing: Listing, name: str, name_cell: Callable[[int], str]) -
     """Return the statements that the answer called `name` needs, including its definition.
 
     Raises:
-        Unresolved: It needs a value that only exists in a different run, a file or the kernel.
+        Unresolved: The answer needs a value that only exists in a different run, a file or the kernel.
     """
     return _Search(listing, name_cell).run(name)
 
@@ -232,7 +232,7 @@ def _star_imports(listing: Listing) -> list[Statement]:
 
 
 def _order_statements(
-    taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges
+    statements: Mapping[Position, Statement], hard: _Edges, soft: _Edges
 ) -> list[Statement]:
     """Return statements by position, each after the statements that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
@@ -241,12 +241,12 @@ def _order_statements(
     def needed_first(position: Position) -> list[Position]:
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
-            # Only move a soft dependency up if this violates no hard one.
+            # Only move a soft dependency up if this does not violate a hard one.
             if other < position or not _has_path(other, position, hard):
                 before.add(other)
-        return sorted(before & taken.keys())
+        return sorted(before & statements.keys())
 
-    # dependencies may be circular, so each statement is placed once, beginning anywhere in the circle
+    # dependencies may be circular, so each statement is placed once, beginning anywhere in the cycle
     def place(position: Position) -> None:
         if position in started:
             return
@@ -255,9 +255,9 @@ def _order_statements(
             place(other)
         done[position] = None
 
-    for position in sorted(taken):
+    for position in sorted(statements):
         place(position)
-    return [taken[position] for position in done]
+    return [statements[position] for position in done]
 
 
 def _has_path(start: Position, goal: Position, hard: _Edges) -> bool:

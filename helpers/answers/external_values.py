@@ -34,7 +34,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
 
     Calls are followed through the learner's functions, but not calls of functions that are passed to them.
     """
-    # Only follow calls: passing a function, for example as a callback, computes no value here.
+    # Only follow calls, because passing a function, for example as a callback, computes no value here.
     pending = [(path, statement.node) for path in sorted(statement.names.calls_now)]
     followed: set[Position] = set()
     while pending:
@@ -51,9 +51,9 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
 
 
 def _only_tests_for_kernel(path: Path, caller: ast.stmt) -> bool:
-    """Return whether each call only tests whether there is a kernel, and expects none.
+    """Return whether each call only tests for a kernel, and handles its absence.
 
-    For example, ranks can run `try: get_ipython() ... except NameError: ...`, because they lack the name.
+    For example, ranks can run `try: get_ipython() ... except NameError: ...`, although they lack the name.
     """
     if path != (_KERNEL,):
         return False

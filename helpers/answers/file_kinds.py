@@ -1,4 +1,4 @@
-"""Recognize, by its contents, a file that was submitted as a notebook but is not one.
+"""Recognize a file by its contents if it was submitted as a notebook but is not one.
 
 `notebook` calls `describe_kind` for a file that is not valid JSON. `grading` calls `looks_like_notebook`
 for a file whose name does not end in .ipynb. Only bytes are compared, so the time for a hostile file is
@@ -11,7 +11,7 @@ import re
 
 EARLIER_VERSION_ADVICE = "Hand in an earlier copy, for example from .ipynb_checkpoints."
 
-# Compared in this order. Each text describes the file's kind, followed by advice.
+# They are compared in this order. Each text describes the file's kind, followed by advice.
 _UNPACK_ADVICE = "Unpack it, and hand in the .ipynb file inside it."
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a zip archive, not a notebook. {_UNPACK_ADVICE}"),

@@ -1,7 +1,7 @@
 """Find the answer in a running kernel, from its typed cells.
 
 `check` passes the function (or its name) and the kernel's input history. `build` makes the answer; this
-module only finds the name under which the history knows the object.
+module only finds the object's name in the history.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def answer_from_history(
     if not name:
         message = "This object has no name: pass a function or class of your own."
         return Problem("unresolved", message)
-    # the name alone is not enough: an import or `%run` may have bound it after the cell that defines it
+    # the name is not sufficient: an import or `%run` may have bound it after the cell that defines it
     at_home = _is_from_kernel(target, inner, name, namespace) and not _is_from_run_file(inner)
     if not at_home or not listing.binders(name):
         return _other_module_message(inner, name)
@@ -65,14 +65,14 @@ def _innermost(target: object) -> object:
 
 
 def _own_namespace(inner: object) -> Mapping[str, object]:
-    """Return the kernel's names if the function was defined in the kernel: they are its globals."""
+    """Return the kernel's names if the function was defined in the kernel, because they are its globals."""
     names = inner.__globals__ if isinstance(inner, FunctionType) else {}
     return names if names.get("__name__") == _KERNEL_MODULE else {}
 
 
 def _variable_of(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
     """Return the variable that holds this object, because lambdas and partials have no useful name."""
-    # a copy, because the kernel's names may change meanwhile, for example in a widget's callback
+    # use a copy, because the kernel's names may change meanwhile, for example in a widget's callback
     names = [name for name, value in list(namespace.items()) if value is target]
     if (own := _name_of(target)) in names:
         return own

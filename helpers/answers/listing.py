@@ -1,9 +1,9 @@
 """Split cells into numbered top-level statements, and find them by the names that they bind or change.
 
 `build` makes one `Listing` of a notebook (or of a kernel's history) and uses it for every answer. `closure`
-asks which statements bind a name at a point of the program. A point is the position of a statement, or END,
-when all cells have run and the answer is called. A cell is only parsed when a requested name may be bound in
-its text, because in a long history most cells do not concern the answer.
+asks which statements bind a name at a point of the program. A point is the position of a statement, or END:
+the moment when all cells have run and the answer is called. A cell is only parsed if its text may bind a
+requested name, because in a long history most cells do not concern the answer.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Listing:
     def __init__(self, cells: Sequence[str]) -> None:
         self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
         self._searched = list(map(normalize_text, self._sources))
-        # from any cell, because an answer begins with all imports from __future__
+        # search all cells, because an answer begins with all imports from __future__
         self._postponed = any(map(_POSTPONES_ANNOTATIONS_PATTERN.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
@@ -117,8 +117,8 @@ class Listing:
     def binders_at(self, name: str, point: Position) -> list[Statement]:
         """Return the statements that may have bound `name` at a point, latest first.
 
-        The list ends with a statement that certainly binds it. If cells were reordered, so that no statement
-        above the point binds the name, statements below it are returned.
+        The list ends with a statement that certainly binds the name. If cells were reordered, so that no
+        statement above the point binds the name, statements below it are returned.
         """
         binders = [statement for statement in self.binders(name) if not statement.skipped]
         above = binders[: bisect_left(binders, point, key=_position)]
@@ -138,7 +138,7 @@ class Listing:
         later = (b for b in binders if b.position > latest.position and name in b.names.binds)
         until = next(later, None)
         for statement in self.changers(name):
-            # a change above the definition of the changed object
+            # the change is above the definition of the changed object
             orphan = statement.position < binders[0].position
             after = statement.position > first.position
             before_next = until is None or statement.position < until.position
@@ -163,7 +163,7 @@ class Listing:
         found = [index for index, text in enumerate(self._searched) if name in text]
         for index in found:
             if index not in self._parsed:
-                # do not keep the tree, because few of these cells are ever needed
+                # do not store the tree, because few of these cells are ever needed
                 self._parse(index)
         return [self._broken[index] for index in found if index in self._broken]
 
@@ -254,9 +254,9 @@ def parse_cell(source: str, index: int, postponed: bool = False) -> Iterator[Sta
 
 
 def _split_statement(node: ast.stmt) -> list[ast.stmt]:
-    """Split a statement with several effects, some of which may be needed and others unwanted.
+    """Split a statement with several effects, because some may be needed and others unwanted.
 
-    `from helpers import check, span`: ranks do not need checks. `del model, run`: ranks do not know run.
+    In `from helpers import check, span`, ranks do not need `check`. In `del model, run`, ranks have no `run`.
     """
     if isinstance(node, ast.Delete) and len(node.targets) > 1:
         return [ast.copy_location(ast.Delete([target]), target) for target in node.targets]
@@ -278,7 +278,7 @@ def _text_of(node: ast.stmt, lines: list[str]) -> str:
     first, last = _first_line(node), node.end_lineno or node.lineno
     block = lines[first - 1 : last]
     block[-1] = _cut_line(block[-1], 0, node.end_col_offset)
-    if first == node.lineno:  # a statement may follow another on its line: `a = 1; b = 2`
+    if first == node.lineno:  # statements may share a line: `a = 1; b = 2`
         block[0] = _cut_line(block[0], node.col_offset, None)
     return "\n".join(block)
 
@@ -286,7 +286,7 @@ def _text_of(node: ast.stmt, lines: list[str]) -> str:
 def _cut_line(line: str, start: int, end: int | None) -> str:
     if line.isascii():
         return line[start:end]
-    return line.encode()[start:end].decode()  # the tree counts bytes
+    return line.encode()[start:end].decode()  # the tree's columns count bytes
 
 
 def _is_main_guard(test: ast.expr) -> bool:
@@ -299,7 +299,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
-    """Return (names bound, names changed). Common forms need no walk over the whole tree."""
+    """Return (bound names, changed names). For common forms, no walk over the whole tree is needed."""
     node, text = statement.node, statement.text
     if isinstance(node, DEFINITIONS) and not node.decorator_list and ":=" not in text:
         return [node.name], []
@@ -317,9 +317,9 @@ def _find_effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
 
 # --- skipping cells by their text -----------------------------------------------------------------
 #
-# Parsing 10,000 lines takes a third of a second, longer than a whole check. Searching the lines that
-# contain a name takes milliseconds. A wrongly skipped cell would be missing from an answer, so if in doubt,
-# a cell counts as binding the name.
+# Parsing 10,000 lines takes a third of a second, longer than a whole check. Searching the lines that contain
+# a name takes milliseconds. A wrongly skipped cell would be missing from an answer, so cells count as binding
+# the name if in doubt.
 
 _MAX_LINE = 1_000
 

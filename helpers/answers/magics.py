@@ -30,7 +30,7 @@ _CONVERTED_TIME_PATTERN = re.compile(
     r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)"
 )
 
-# The tokens that decide where a logical line ends. Quantifiers are possessive (`*+`), so that no input
+# The tokens that determine where a logical line ends. Quantifiers are possessive (`*+`), so that no input
 # causes backtracking, but never around a group, because Python up to 3.11.4 handles that wrongly. An
 # unterminated string ends with its line or, if triple-quoted, with the cell.
 _TOKEN_PATTERN = re.compile(
@@ -58,7 +58,7 @@ def has_stored_magics(source: str) -> bool:
 
 
 def _restore_cell_magic(source: str) -> str:
-    """Return the original text of a `%%magic` cell, which IPython's history stores as a call."""
+    """Return the original text of a `%%magic` cell, which is stored as a call in IPython's history."""
     if not source.startswith(_CONVERTED_CELL_MAGIC):
         return source
     try:
@@ -66,7 +66,7 @@ def _restore_cell_magic(source: str) -> str:
     except SyntaxError:
         return source
     arguments = call.args if isinstance(call, ast.Call) else []
-    # name, line, cell; calls with different arguments are not from IPython
+    # name, line, cell: calls with different arguments are not from IPython
     parts = [part.value for part in arguments if isinstance(part, ast.Constant)]
     if len(parts) != 3:
         return source
@@ -102,7 +102,7 @@ def _is_foreign_cell(lines: list[str]) -> bool:
 
 
 def _dedent(source: str) -> str:
-    """Remove the first line's indentation from all lines that have it, like IPython."""
+    """Like IPython, remove the first line's indentation from all lines that have it."""
     indent = source[: len(source) - len(source.lstrip(" \t"))]
     if not indent:
         return source
@@ -118,7 +118,7 @@ def _without_line_magics(source: str) -> str:
     while position < len(source):
         line_end = source.index("\n", position)
         line = source[position:line_end]
-        # only checked at the start of a logical line, because inside strings and brackets `%` is Python
+        # only check the start of a logical line, because inside strings and brackets `%` is Python
         replaced = _replacement(line)
         if replaced is None:
             end = _logical_end(source, position)

@@ -1,11 +1,11 @@
 """Find the module-level names that one top-level statement binds, changes, uses and calls.
 
-`listing` calls it for the statements of a learner's cells. `closure` follows the names from statement to
-statement. Only the syntax tree is read, and nothing is imported or executed.
+`listing` calls this module for the statements of a learner's cells. `closure` follows the names from
+statement to statement. Only the syntax tree is read, and nothing is imported or executed.
 
 A use is *now* if the statement itself uses the name when it runs: in decorators, defaults, annotations,
 base classes, class bodies. It is *later* if a function or lambda defined by the statement uses the name when
-called. The difference decides which of several definitions of a name counts.
+called. This difference determines which of several definitions of a name counts.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Names:
 
     Args:
         binds: Names bound whenever it runs.
-        may_bind: Names bound only on some paths, or extended (`import a.b`).
+        may_bind: Names bound only on some paths, or names of extended objects (`import a.b`).
         now, later: Names used when it runs, and when its functions run.
         at_once: Names of `later` that it may already use when it runs, because it may call lambdas (or, in a
             class body, functions) defined inside it.
         hints: Names in annotations that are strings, or that Python does not evaluate.
         set_globally: Names bound by its functions, through `global`.
         stores: Names whose objects it changes by assignment (`C.f = g`, setattr).
-        registers: Names used as in `@registry.add`.
+        registers: Names used in decorators such as `@registry.add`.
         pokes: Names whose objects it may change by a bare method call (`xs.append(1)`).
         calls_now, calls_later: Dotted paths of called objects; the root is "" if it is not a global name.
-        awaits: Whether it needs a running event loop.
+        awaits: Whether the statement needs a running event loop.
         star: Whether it contains `from x import *`.
     """
 
@@ -149,7 +149,7 @@ class _Recorder(ScopeWalker):
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError):
-            return  # a string that is not a type, as in Literal["two words"]
+            return  # the string is not a type, as in Literal["two words"]
         self._add_hint_names(tree)
 
     def _add_hint_names(self, tree: ast.AST) -> None:
@@ -192,7 +192,7 @@ class _Recorder(ScopeWalker):
         if isinstance(called, ast.Attribute) and self.scope is self.module:
             self._add_root(self.registers, root_name(called))
         if isinstance(node, ast.Call):
-            # Not counted as a call, because `@span("work")` computes no value.
+            # This does not count as a call, because `@span("work")` computes no value.
             self.visit_all((node.func, *node.args, *node.keywords))
         else:
             self.visit(node)
@@ -201,9 +201,9 @@ class _Recorder(ScopeWalker):
 
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
-        # with its root, so that a call of a local function named `open` is not mistaken for the builtin
+        # include the root, so that a call of a local function named `open` is not mistaken for the builtin
         self.called[self.deferred].add(path)
-        # In a class body or branch: the call of a function defined a few lines above.
+        # In a class body or branch, this may call a function defined a few lines above.
         self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]
         self.generic_visit(node)
 

@@ -1,8 +1,7 @@
 """Read a notebook file that may be damaged, hostile, or saved by a different tool.
 
-`read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is read without
-validation. Grading only needs the cells' sources, so stripped metadata, missing ids and old formats do not
-matter.
+`read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is not validated, because
+grading only needs the cells' sources. So stripped metadata, missing ids and old formats do not matter.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class UnreadableNotebook(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. index: its place in the file, from 0. id: "" if the file has none."""
+    """One cell. index: its position in the file, from 0. id: "" if the file has no id for it."""
 
     index: int
     source: str
@@ -49,7 +48,8 @@ class Notebook:
 
     Args:
         repairs: Errors in the file that were ignored.
-        python_version: The version of the kernel that saved the file, () if the file does not contain it.
+        python_version: The version of the kernel that saved the file, () if the file does not contain the
+            version.
     """
 
     cells: tuple[Cell, ...]
@@ -88,8 +88,8 @@ def printable_name(path: str | os.PathLike[str]) -> str:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a regular file of limited size. Raise UnreadableNotebook."""
     name = printable_name(path)
-    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission must not be a link to
-    # a different file of the grader's.
+    # With O_NONBLOCK, opening a fifo does not wait for a writer. O_NOFOLLOW rejects links, because a
+    # submission must not be a link to one of the grader's files.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
@@ -123,7 +123,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _describe_folder(descriptor: int) -> str:
-    """Return the problem of a folder submitted instead of a notebook, judged by its direct contents."""
+    """Return the problem of a folder submitted instead of a notebook, based on its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
         return "is a folder, not a notebook: pass the path of the .ipynb file inside it."
@@ -181,7 +181,7 @@ def _json_message(error: json.JSONDecodeError, text: str) -> str:
         )
     if text.lstrip()[:1] not in ("{", "[") and '"cells"' not in text:
         return "is text, but not a notebook, which begins with `{`. Hand in the .ipynb file."
-    # the usual cause is an interrupted download, which has a different remedy
+    # the usual cause is an interrupted download, which needs a different remedy
     rest = text[error.pos :].strip()
     if not rest or rest.isalnum() or error.msg.startswith("Unterminated"):
         return (
@@ -221,7 +221,7 @@ def _python_version(data: Any) -> tuple[int, ...]:
 
 
 def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
-    """Yield the cells of nbformat 3, which stores code under a different key."""
+    """Yield the cells of nbformat 3, in which code is stored under a different key."""
     for sheet in worksheets:
         cells = sheet.get("cells") if isinstance(sheet, dict) else None
         for cell in cells if isinstance(cells, list) else []:
@@ -234,7 +234,7 @@ def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
 
 
 def _make_cell(index: int, raw: Any, repairs: list[str]) -> Cell:
-    """Return a cell for any JSON value in its place."""
+    """Return a cell for any JSON value at a cell's position."""
     # an unusable cell becomes an empty one, so that messages use the author's cell numbers
     number = f"cell {index + 1}"
     if not isinstance(raw, dict):
@@ -256,7 +256,7 @@ def _make_cell(index: int, raw: Any, repairs: list[str]) -> Cell:
 
 
 def _cell_source(raw: Any) -> str | None:
-    """Return a cell's text, which is stored as a string or as a list of lines, or None if it has none."""
+    """Return a cell's text, which is stored as a string or as a list of lines, or None if it is missing."""
     if isinstance(raw, str):
         return raw
     if isinstance(raw, list) and all(isinstance(line, str) for line in raw):

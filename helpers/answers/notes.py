@@ -1,7 +1,7 @@
 """Write notes for learners on the repairs of their answer.
 
-`build` calls it. Notes report definitions that were chosen, moved or skipped. In a kernel's history, where
-cells are edited and run again all the time, only notes that still matter are given.
+`build` calls this module. Notes report definitions that were chosen, moved or skipped. In a kernel's history,
+where cells are edited and run again all the time, only notes that still matter are given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _redefinitions(listing: Listing, closure: Closure, name_cell: CellNamer) -> 
     for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
         rivals = [s for s in listing.binders(name) if s.is_definition and not s.skipped]
         last = rivals[-1] if rivals else None
-        # if an earlier definition is also needed, for example by a decorator, nothing was chosen
+        # if an earlier definition is also needed, for example by a decorator, none was chosen over another
         if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
             times = len(rivals)
             yield f"`{name}` is defined {times} times: the last one is taken ({_cell_of(last, name_cell)})"
@@ -55,7 +55,7 @@ def _definitions_below(closure: Closure, name_cell: CellNamer) -> Iterator[str]:
 
 
 def _moved_statements(closure: Closure, name_cell: CellNamer) -> Iterator[str]:
-    # Beginning at the end: a statement that precedes a statement of an earlier cell was moved up to it.
+    # Begin at the end: a statement that precedes a statement of an earlier cell was moved up to it.
     highest = -1
     for statement in reversed(closure.statements):
         reached = closure.reached[statement.position]

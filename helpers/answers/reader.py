@@ -3,9 +3,9 @@
     read_answers -- path, names --> child: read_notebook, build_answer -- JSON --> Answer | Problem
          `-- deadline, size cap, kill            `-- rlimits on CPU, memory, files
 
-`course check` and graders call it. Parsing a hostile notebook may take any amount of time and memory, or
-crash the interpreter. In the child, parsing ends at the deadline at the latest, and the notebook is reported
-as unreadable.
+`course check` and graders call this module. Parsing a hostile notebook may take any amount of time and
+memory, or crash the interpreter. In the child, parsing ends at the deadline at the latest, and the notebook
+is then reported as unreadable.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_answers(
     try:
         data = json.loads(reply)
     except ValueError:
-        # an incomplete reply: the child exceeded a limit, or crashed
+        # the reply is incomplete because the child exceeded a limit or crashed
         why = f"its reader {_describe_exit(status)}"
         raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
     if "unreadable" in data:
@@ -70,7 +70,7 @@ def read_answers(
 def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     """Return (the child's output, its exit status). The output is None if the child missed the deadline."""
     child = subprocess.Popen(
-        # -P: the current folder may contain a student's json.py
+        # use -P, because the current folder may contain a student's json.py
         [sys.executable, "-P", "-m", _CHILD_MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -88,14 +88,14 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     except subprocess.TimeoutExpired:
         return None, 0
     finally:
-        # even if it has closed its output and is still running
+        # kill the child even if it has closed its output and is still running
         child.kill()
         child.wait()
         child.stdout.close()
 
 
 def _read_until(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """Return all bytes until the pipe closes, or None after the deadline or above the size limit."""
+    """Return all bytes until the pipe closes, or None if the deadline or the size limit is exceeded."""
     received = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)

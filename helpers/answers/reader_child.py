@@ -1,7 +1,7 @@
 """Read a notebook file in a capped child process: one request in, one reply out.
 
 `reader` starts it as `python -m helpers.answers.reader_child`. The limits are set before the file is
-opened. Any later failure becomes a reply, or ends this process.
+opened. Any later failure is sent as a reply, or ends this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
         reply = json.dumps({"answers": _read_answers(request["path"], request["names"])})
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
-    # the limits raise exceptions first, so that they can be reported
+    # exceeded limits raise exceptions first, so that they can be reported
     except (MemoryError, RecursionError):
         name = printable_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
@@ -39,7 +39,7 @@ def main() -> None:
 
 def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
-    # one listing for all names, so that each cell is parsed once
+    # use one listing for all names, so that each cell is parsed only once
     listing = Listing([cell.code for cell in notebook.cells])
     found = {name: build_answer(listing, name, others=names) for name in names}
     found = {name: _with_cause(each, notebook) for name, each in found.items()}
@@ -49,34 +49,34 @@ def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _with_cause(found: Answer | Problem, notebook: Notebook) -> Answer | Problem:
-    """Add the cause to a problem, if parts of the file other than its code cells show it."""
-    if not isinstance(found, Problem):
-        return found
+def _with_cause(answer: Answer | Problem, notebook: Notebook) -> Answer | Problem:
+    """Add the cause to a problem if other parts of the file than its code cells show it."""
+    if not isinstance(answer, Problem):
+        return answer
     here = ".".join(map(str, sys.version_info[:2]))
-    if found.kind == "syntax_error" and notebook.python_version > sys.version_info[:2]:
+    if answer.kind == "syntax_error" and notebook.python_version > sys.version_info[:2]:
         written = ".".join(map(str, notebook.python_version))
         message = (
-            f"{found.message} The notebook was written with Python {written}, and "
+            f"{answer.message} The notebook was written with Python {written}, and "
             f"the line may be valid there. The course is graded with Python {here}: write it differently."
         )
-        return replace(found, kind="newer_syntax", message=message)
-    if found.kind == "syntax_error" and not notebook.python_version:
+        return replace(answer, kind="newer_syntax", message=message)
+    if answer.kind == "syntax_error" and not notebook.python_version:
         message = (
-            f"{found.message} If the cell runs in your Python, your Python is newer. The course is "
+            f"{answer.message} If the cell runs in your Python, your Python is newer. The course is "
             f"graded with Python {here}: write it differently."
         )
-        return replace(found, message=message)
-    if found.kind == "not_defined":
+        return replace(answer, message=message)
+    if answer.kind == "not_defined":
         for cell in notebook.cells:
-            if cell.cell_type != "code" and defines(cell.source, found.name):
+            if cell.cell_type != "code" and defines(cell.source, answer.name):
                 kind = "a Markdown" if cell.cell_type == "markdown" else "a raw"
                 message = (
-                    f"`{found.name}` is defined in {cell_number(cell.index)}, which is {kind} cell, so it "
+                    f"`{answer.name}` is defined in {cell_number(cell.index)}, which is {kind} cell, so it "
                     "is not code: make it a code cell (select it, press Esc and then Y)."
                 )
-                return replace(found, kind="unresolved", message=message)
-    return found
+                return replace(answer, kind="unresolved", message=message)
+    return answer
 
 
 def _limit_process(timeout_s: float) -> None:

@@ -1,10 +1,10 @@
-"""Walk over one statement, and know the current scope at every point.
+"""Walk over one statement, keeping track of the scope at every point.
 
-`names` subclasses `ScopeWalker` to record names. The rules are those of "Naming and binding" in the
-language reference, and of the flow of control. A name bound anywhere in a function is local to all of it. A
-class body looks names up as it runs, and its methods do not see it. A comprehension is a separate scope,
-but its first iterable is evaluated outside it, and `:=` in it binds outside it. A name bound in a branch
-may be unbound after it.
+`names` subclasses `ScopeWalker` to record names. The rules are those of "Naming and binding" in the language
+reference, and of the flow of control. A name bound anywhere in a function is local to all of it. A class body
+looks names up as it runs, and its methods do not see its names. A comprehension is a separate scope, but its
+first iterable is evaluated outside it, and `:=` inside it binds a name outside it. A name bound in a branch
+may be unbound after the branch.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class ScopeWalker(ast.NodeVisitor):
     """Walks over a statement.
 
     Attributes:
-        scope: The scope at the present point of the walk.
+        scope: The scope at the current point of the walk.
         deferred: Whether this point is inside a function or lambda, which runs when it is called.
-        in_definition: Whether this point is inside a `def` which, unlike a lambda, is hardly ever called by
-            the statement that contains it.
+        in_definition: Whether this point is inside a `def`. In contrast to a lambda, a `def` is hardly ever
+            called by the statement that contains it.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ScopeWalker(ast.NodeVisitor):
                 self.visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        # in the order in which Python evaluates them, outside the function
+        # visit them in the order in which Python evaluates them, outside the function
         for decorator in node.decorator_list:
             self.visit_decorator(decorator)
         self.visit_all((*node.args.defaults, *node.args.kw_defaults))
@@ -136,7 +136,7 @@ class ScopeWalker(ast.NodeVisitor):
         self.bind(node.name)
 
     def visit_Global(self, node: ast.Global) -> None:
-        if self.scope.kind == "class":  # a function's are known before its body is walked
+        if self.scope.kind == "class":  # a function's names are known before the walk
             self.scope.global_names.update(node.names)
 
     @contextmanager
@@ -229,7 +229,7 @@ class ScopeWalker(ast.NodeVisitor):
         branches = [self._visit_block((*node.body, *node.orelse))]
         for handler in node.handlers:
             bound = self._visit_block([handler])
-            # after a handler that raises, nothing below runs
+            # after a handler that raises, no code below runs
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
         self._join_branches(branches)
@@ -317,8 +317,8 @@ class _Binder(ScopeWalker):
 def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
     """Return (local names, names declared global) of a function, without nested functions.
 
-    `symtable` also knows them, but needs a whole source that compiles, only identifies functions by line,
-    and renames `__x` in a class. The tests compare the two.
+    `symtable` also provides them, but needs a complete source that compiles, only identifies functions by
+    line, and renames `__x` in a class. The tests compare the two.
     """
     binder = _Binder()
     binder.visit_all(node.body if isinstance(node.body, list) else [node.body])

@@ -26,19 +26,19 @@ Running a check:
     second_call        answers that are right only once
     limits             runs that a limit has ended
     fault              failures of the check itself
-    listeners          parts of the course notified of each result
+    listeners          notifying parts of the course of each result
 In a rank:
-    load_answer        an answer from its source
-    driver             a call as the kind requires
+    load_answer        building an answer from its source
+    driver             calling answers as their kind requires
     adversarial        adversarial timing
     replaced           functions that an answer has replaced
 Scripts:
-    scripts            a script from an answer
-    script_worker      a worker of a script
+    scripts            composing and running a script
+    script_worker      a worker process of a script
     script_runs        a script's report as a run
 Verdicts and advice:
     judge              the verdict on a case
-    execution          a case's values against the right ones
+    execution          comparing a case's values with the right ones
     relations          advice on wrong values
     failed_runs        verdicts on failed runs
     unwaited           advice on calls without a wait
@@ -50,17 +50,17 @@ Known answers:
     answer_file        the file of an exercise's known answers
     edits              a program as an edit
     reference_source   the solution
-    right_values       right values from the solution
+    right_values       finding right values with the solution
     mistakes           known mistakes, each with a sentence
     match_mistakes     the known mistake that explains an answer
-    known_outcomes     the same for scripts
+    known_outcomes     the known mistake of a script
     prove_answers      a proof of an answer file's claims
 Lists:
     registry           all exercises
     headings           titles and hints, without torch
     task_sentences     sentences of a task, and their tests
 
-To change advice: a value, `relations`; a rule, `judge`; a failed run, `failed_runs` and `failure_advice`; a
-known mistake, the exercise's .answers file; an error of torch, `helpers/ranks/advice.py`; a deadlock,
-`helpers/trace/causes.py`.
+To change advice: on a value, in `relations`; on a rule, in `judge`; on a failed run, in `failed_runs` and
+`failure_advice`; on a known mistake, in the exercise's .answers file; on an error of torch, in
+`helpers/ranks/advice.py`; on a deadlock, in `helpers/trace/causes.py`.
 """

@@ -1,8 +1,8 @@
-"""Inside a rank: run answers under adversarial timing, so that a race cannot pass by luck.
+"""Inside a rank: run answers under adversarial timing, so that races cannot pass by luck.
 
     async call -> its tensors hold poison values until wait(); sent tensors must not change
     torch.empty -> also holds poison values, as reused memory might
-    time.sleep  -> returns within 3 ms, after a random time on each rank: sleeping does not replace waiting
+    time.sleep  -> returns within 3 ms, after a random time on each rank: sleeping cannot replace waiting
 
 Only calls from the answer's lines are treated in this way, because torch's code relies only on guaranteed
 behavior. gloo reads and writes a copy of a call's tensors, and `wait()` copies the result back.
@@ -105,9 +105,9 @@ _MAX_SLEEP_S = 0.003
 def _random_sleep(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
         if code_kind(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
-            # Sleep for a random time on each rank, so that sleeping orders nothing. It is not 0, because
-            # a rank that polls would then occupy a core. Using the kernel's random numbers does not change
-            # the learner's.
+            # Sleep for a random time on each rank, so that sleeping does not order events. The time is not 0,
+            # because a rank that polls would then occupy a core. Using the kernel's random numbers leaves the
+            # learner's unchanged.
             original(os.urandom(1)[0] * _MAX_SLEEP_S / 255)
         else:
             original(seconds)
@@ -136,7 +136,7 @@ def poison_value(dtype: torch.dtype, other_poison: bool = False) -> float | int:
 
 def _poison(tensor: torch.Tensor, other_poison: bool) -> None:
     with torch.no_grad():
-        if tensor.dtype is not torch.bool:  # either value of a bool would look normal
+        if tensor.dtype is not torch.bool:  # both values of a bool would look normal
             tensor.fill_(poison_value(tensor.dtype, other_poison))
 
 
@@ -167,8 +167,8 @@ _TensorPairs = list[tuple[torch.Tensor, torch.Tensor]]
 class _InFlightCall:
     """The tensors of one call: pairs of the answer's tensor and gloo's copy.
 
-    args: the call's arguments for gloo. written_pairs: pairs whose copy gloo writes. read_pairs: pairs whose
-    copy gloo reads.
+    args: the call's arguments for gloo. written_pairs: pairs whose copy is written by gloo. read_pairs: pairs
+    whose copy is read by gloo.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class _InFlightCall:
         # read the versions after the poison was written, so that any later change was made by the answer
         self._write_counts = [_write_count(original) for original in written]
         # gloo may reduce within the buffer that it reads, so the original values are kept in a separate copy.
-        # A tensor that is only sent needs no such copy, which would count as the answer's memory.
+        # A tensor that is only sent needs no separate copy, which would count as the answer's memory.
         self.read_pairs = [
             (original, copy if written_index is None else copy.clone())
             for original, copy in pairs.get(read_index, [])
@@ -247,7 +247,7 @@ def _write_count(tensor: torch.Tensor) -> int:
 
 
 class _DeferredWork(dist.Work):
-    """A Work whose result does not appear before the answer has waited for it."""
+    """A Work whose result only appears after the answer has waited for it."""
 
     def __init__(self, work: dist.Work, in_flight: _InFlightCall) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ def _tensors_in(argument: Any) -> list[torch.Tensor]:
 
 
 def _is_copyable(tensor: torch.Tensor) -> bool:
-    """Return whether a copy can have the same strides: no shared elements, and no gaps."""
+    """Return whether a copy can have the same strides: there are no shared elements and no gaps."""
     return (
         type(tensor) in {torch.Tensor, torch.nn.Parameter}
         and tensor.layout is torch.strided

@@ -12,20 +12,20 @@
     # %% right: all in flight at once
     def average_gradients(model): ...
 
-A marker has the kind and the title. Without a kind, the entry is a known mistake. A known mistake has a
-sentence for learners who make it, as comment lines under the marker. After the title come fields, each after
-a `|`:
+A marker contains the kind and the title. Without a kind, the entry is a known mistake. Comment lines under
+its marker contain a sentence for learners who make the mistake. The title may be followed by fields, each
+after a `|`:
 
-    crashed, deadlocked, ...    how a check of the answer ends, if that is not "wrong"
-    breaks: TEXT                of a wrong answer: the text of the broken rule
-    shows: TEXT                 of a wrong answer: words that must be shown to its author
-    from: TITLE                 the edit's base is the right answer of this title, not the solution
-    seen: NAME                  of a script's mistake, which needs no program: the observation in its run
-    is: TITLE                   of a script's wrong answer: the title of the recognized mistake
+    crashed, deadlocked, ...    the outcome of the answer's check, if it is not "wrong" breaks: TEXT of a
+    wrong answer: the text of the broken rule shows: TEXT                 of a wrong answer: words that its
+    author must be shown from: TITLE                 the base of the edit is the right answer with this title
+    instead of the solution seen: NAME                  of a script's mistake, which needs no program: the
+    name of the observation in its run is: TITLE                   of a script's wrong answer: the title of
+    the recognized mistake
 
-A program is an edit (see `edits`) of the reference solution, or is written whole if that is shorter. Every
-whole program starts with `import torch`, `import torch.distributed as dist` and the code before the first
-marker.
+A program is an edit (see `edits`) of the reference solution, or is written as a whole if that is shorter.
+Every whole program starts with `import torch`, `import torch.distributed as dist` and the code before the
+first marker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FIELD_NAMES = ("breaks", "shows", "from", "seen", "is")
 
 
 class AnswerKind(Enum):
-    """The kind of an entry. Its value begins the marker's title."""
+    """The kind of an entry. A marker's title begins with the kind's value."""
 
     MISTAKE = ""
     WRONG = "wrong: "
@@ -59,8 +59,8 @@ class KnownAnswer:
     """One entry of a file of answers.
 
     words: the sentence for the author of a mistake. source: the whole program. edit: the edit that produces
-    the program, or "" if it was written whole. rule, shows, base, seen, mistake: the marker's fields
-    `breaks:`, `shows:`, `from:`, `seen:` and `is:`.
+    the program, or "" if the program was written as a whole. rule, shows, base, seen, mistake: the marker's
+    fields `breaks:`, `shows:`, `from:`, `seen:` and `is:`.
     """
 
     kind: AnswerKind
@@ -84,7 +84,7 @@ def read_answers_file(
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.
     """
-    # normalize newlines as reading a file does, so that writing a text does not change its lines
+    # normalize newlines like reading a file, so that writing a text does not change its lines
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # find markers without parsing Python, because all programs of a file define the same name
     markers = list(_MARKER_PATTERN.finditer(text))
@@ -92,7 +92,7 @@ def read_answers_file(
     ends = [*(marker.start() for marker in markers[1:]), len(text)]
     answers: list[KnownAnswer] = []
     edits: list[tuple[int, str]] = []
-    for marker, end in zip(markers, ends, strict=False):  # without markers, there is still one end
+    for marker, end in zip(markers, ends, strict=False):  # without markers, one end remains
         place = f"{file} line {text[: marker.start()].count(chr(10)) + 1}, `# %% {marker[1]}`"
         body = text[marker.end() : end].rstrip("\n") + "\n"
         try:
@@ -209,7 +209,7 @@ def write_entry(answer: KnownAnswer) -> str:
     values = (answer.rule, answer.shows, answer.base, answer.seen, answer.mistake)
     fields = zip(_FIELD_NAMES, values, strict=True)
     marker += [f"{name}: {value}" for name, value in fields if value]
-    # break at spaces only, so that paths and names stay whole
+    # break lines only at spaces, so that paths and names are not split
     lines = textwrap.wrap(answer.words, 106, break_long_words=False, break_on_hyphens=False)
     comment = "".join(f"# {line}\n" for line in lines)
     body = answer.edit or answer.source.removeprefix(IMPORTS)

@@ -1,4 +1,4 @@
-"""Read the facts on which advice relies from an answer's source: its parameters, and where it ends."""
+"""Read facts for advice from an answer's source: its parameters, and whether its end can be reached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 class AnswerShape:
     """Facts about the source of an answer that is a function.
 
-    parameters: their names, or () if their number isn't fixed. may_return_nothing: whether a path through the
-    function ends without returning a value. An explicit `return None` is intended, so it does not count.
-    returned_call: the call to torch.distributed whose result is returned, for example `dist.all_reduce`, or
-    "".
+    parameters: their names, or () if their number is not fixed. may_return_nothing: whether a path through
+    the function ends without returning a value. An explicit `return None` does not count, because it is
+    intended. returned_call: the call to torch.distributed whose result is returned, for example
+    `dist.all_reduce`, or "".
     """
 
     parameters: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ NO_SHAPE = AnswerShape()
 
 
 def shape_of(program: str, name: str) -> AnswerShape:
-    """Return the shape of the function called `name`; for a class or an unreadable program, an empty one."""
+    """Return the shape of the function called `name`; an empty one for a class or an unreadable program."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         for statement in ast.parse(program).body:
             if isinstance(statement, ast.FunctionDef) and statement.name == name:

@@ -19,7 +19,7 @@ class PerRank:
 
 @dataclass(frozen=True)
 class Finding:
-    """How one rank's value differs, as a fact, with advice if the cause is known.
+    """The difference of one rank's value, as a fact, with advice if the cause is known.
 
     advice: a sentence, or several that each explain the difference. rests_on_time: only a clock showed the
     difference, so a busy machine might be the cause. seen: for a script exercise, the names of the
@@ -55,21 +55,17 @@ class AllRanks:
 class Case:
     """One world: its ranks' inputs, and the values that they must return.
 
-    label: a few words distinguishing this case from others of its size ("from rank 2").
-    given[r]: extra arguments for rank r, after (rank, world_size). One entry per rank.
-    right: a value, which is compared part by part, `PerRank`, a `Judge` or `AllRanks`. Judges are called only
-    for a value that has the types and keys of `like`.
-    facts: numbers of this case that rules and sentences use.
-    tolerance: largest difference relative to `scale`, by default the largest element of the right value.
-    0 requires the same bits. The default allows the rounding error of a sum over some ranks in the
-    dtype.
-    seconds: limit of the processor time of all its ranks together.
-    timings: for kind MEASUREMENT, `timings()(*arguments)` returns a timing, and the check judges a
-    `Measured`.
-    shown: the inputs in words, if `given` is a plan for the check's driver.
-    telling: False if mistakes are harder to see than in other cases, for example with a share of 0 or a grid
-    of one row. Such a case is shown only if all other cases pass.
-    parts: names of the parts of the returned value, if the values do not show which part is which.
+    label: a few words distinguishing this case from others of its size ("from rank 2"). given[r]: extra
+    arguments for rank r, after (rank, world_size). It has one entry per rank. right: a value to be compared
+    part by part, a `PerRank`, a `Judge` or an `AllRanks`. Judges are only called for values with the types
+    and keys of `like`. facts: numbers of this case that rules and sentences use. tolerance: largest
+    difference relative to `scale`, by default the largest element of the right value. 0 requires the same
+    bits. The default allows the rounding error of a sum over some ranks in the dtype. seconds: limit of the
+    processor time of all of its ranks together. timings: for kind MEASUREMENT, `timings()(*arguments)`
+    returns a timing, and the check judges a `Measured`. shown: a description of the inputs, if `given` is a
+    plan for the check's driver. telling: False if mistakes are harder to see than in other cases, for example
+    with a share of 0 or a grid of one row. Such a case is shown only if all other cases pass. parts: names of
+    the parts of the returned value, if the values do not show which part is which.
     """
 
     label: str
@@ -93,14 +89,14 @@ class Case:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return the case's size for a reader: ranks, then elements. A single rank counts as the largest."""
-        # with one rank nothing is sent, so a failing case of two ranks shows more of the mistake
+        """Return the case's size for a reader: ranks, then elements. A single rank counts as the maximum."""
+        # with one rank no messages are sent, so a failing case of two ranks shows more of the mistake
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_count_elements(value) for part in self.given for value in part)
 
     @property
     def reading_order(self) -> tuple[bool, tuple[int, int]]:
-        """Return how hard a case is to read, as a sort key. Small cases come first, degenerate ones last."""
+        """Return a sort key for the difficulty of reading: small cases come first, degenerate ones last."""
         return not self.telling or self._is_degenerate, self.size
 
     @property
@@ -125,7 +121,7 @@ class Case:
 
 
 def value_for_rank(value: Any, rank: int) -> Any:
-    """Return the part of a value that belongs to one rank."""
+    """Return one rank's part of a value."""
     return value.values[rank] if isinstance(value, PerRank) else value
 
 
@@ -138,8 +134,8 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors_in(part)
 
 
-def _are_equal(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
-    return len(one) == len(other) and all(map(torch.equal, one, other))
+def _are_equal(tensors: Sequence[torch.Tensor], other_tensors: Sequence[torch.Tensor]) -> bool:
+    return len(tensors) == len(other_tensors) and all(map(torch.equal, tensors, other_tensors))
 
 
 def _count_elements(value: Any) -> int:

@@ -3,11 +3,11 @@
     cases of one world size -- one after another in one world --> a verdict for each
                                `-- the world failed, or a case left traces --> each in a separate world
 
-Dozens of cases therefore cost as much as a few launches. A case that passes in a shared world has passed:
-its values are right, its rules hold, and it left nothing for the next case. The rank itself reports where
-one case ends and the next begins, and an answer could change that report. So every recorded call must belong
-to some case. If one case makes a forbidden call, it may have made the call for a different case, so the cases
-that passed in that world run again in a second world, without that case.
+Therefore dozens of cases take only as long as a few launches. A case that passes in a shared world has
+passed: its values are right, its rules hold, and it left no trace for the next case. The rank itself reports
+where one case ends and the next begins, and an answer could change this report. So every recorded call must
+belong to some case. If one case makes a forbidden call, it may have made the call for a different case. So
+the cases that passed in this world run again in a second world, without the offending case.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from helpers.checks.limits import RESOURCE_OUTCOMES
 from helpers.checks.worlds import MAX_EVENTS, Flooded, Turn, Worlds, is_clean
 from helpers.views.failed_case import in_case
 
-# Outcomes after which each other case would take a second and repeat the same message.
+# Outcomes after which each further case would take a second and repeat the same message.
 _FINAL_OUTCOMES = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
     | RESOURCE_OUTCOMES
@@ -53,7 +53,7 @@ class CaseRun:
 
     @property
     def ends_check(self) -> bool:
-        """Return whether further cases would fail in the same way, or take minutes."""
+        """Return whether further cases would fail in the same way or take minutes."""
         return self.verdict.outcome in _FINAL_OUTCOMES or used_up_wall_time(self.verdict)
 
 
@@ -72,8 +72,8 @@ def run_groups(
 ) -> list[CaseRun]:
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
-    every_case: continue after a failed case. run_next_size: otherwise run one more group, because advice on
-    the failing case must also agree with cases of a different size.
+    every_case: continue after a failed case. run_next_size: if not continuing, still run one more group,
+    because advice on the failing case must also agree with cases of a different size.
     """
     runs: list[CaseRun] = []
     for group in groups:
@@ -117,7 +117,7 @@ def _run_group(
 def run_in_one_world(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseRun]:
     """Run cases in one world; return the runs by id() of the case. Raise Flooded, CheckFault.
 
-    The result is empty if the world failed. Otherwise it omits the cases that left something behind.
+    The result is empty if the world failed. Otherwise it omits the cases that left traces behind.
     """
     turns = [turn for turn in group if turn.may_share]
     if not worlds.exercise.may_share_world or len(turns) < 2:
@@ -140,7 +140,7 @@ def _is_forbidden(run: CaseRun) -> bool:
 
 
 def _rerun_without_forbidden(worlds: Worlds, first_runs: dict[int, CaseRun]) -> dict[int, CaseRun]:
-    """Run passed cases again without the cases that made a forbidden call, which may have served the others.
+    """Run passed cases again without those that made a forbidden call, which may have helped the others.
 
     If a forbidden call occurs even then, the cases have to run in separate worlds.
     """
@@ -159,7 +159,7 @@ def run_isolated(worlds: Worlds, turn: Turn) -> CaseRun:
         execution = worlds.run_alone(turn)
         verdict = judge_case(worlds.exercise, execution)
         if verdict.outcome is Outcome.TOO_SLOW and not used_up_wall_time(verdict):
-            # Another program may have slowed down the first run.
+            # The first run may have been slowed down by another program.
             execution = worlds.run_alone(turn)
             verdict = judge_case(worlds.exercise, execution)
     except Flooded:

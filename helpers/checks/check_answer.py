@@ -42,11 +42,11 @@ from helpers.trace.events import Place
 NameCell = Callable[[int], str]
 """Called with the index of a cell; returns the reader's name for it: "cell 7", "cell [12]"."""
 
-# A case that failed next to others may pass in a separate world. After this many confirmed failures, assume
-# that the remaining ones fail too. An answer that is right only in the first call of a process passes every
-# case in a separate world, but is still wrong.
+# A case that failed in a shared world may pass in a separate one. After this many confirmed failures, assume
+# that the remaining cases fail too. An answer that is only right in a process's first call passes every case
+# in a separate world, but is still wrong.
 _MAX_ISOLATED_RUNS = 8
-# Number of called answers to other exercises that are also tried if an answer fails.
+# Maximum number of called answers to other exercises that are also tried if an answer fails.
 _MAX_CALLED_ANSWERS = 3
 
 
@@ -61,12 +61,12 @@ def grade(
     record_values: bool = False,
     matches: Matches | None = None,
 ) -> CheckResult:
-    """Try an answer, or report why there is none. No answer can make this function raise an error.
+    """Try an answer, or report why there is none. Whatever the answer does, this function raises no error.
 
-    every_case: continue after a failed case, so that the points are exact. Otherwise the outcome and the
+    every_case: continue after a failed case, so that the points are exact. Without this, the outcome and the
     advice are the same, but are found sooner. connection: the rank server that runs the answer, by default
-    this process's server. record_values: record tensor values in cases that have a separate world, as failing
-    cases do.
+    this process's server. record_values: record tensor values in cases with a separate world, which failing
+    cases have.
     """
     if isinstance(answer, Problem):
         outcome = Outcome.NOT_ATTEMPTED if answer.kind in NO_ATTEMPT else Outcome.UNREADABLE
@@ -75,7 +75,7 @@ def grade(
     worlds = Worlds(
         exercise, [answer.source], _make_place_finder(answer, name_cell), connection, record_values
     )
-    # no learner sees the advice on a hidden case
+    # learners never see the advice on a hidden case
     is_for_learner = matches is None and visible
     advice = {} if is_for_learner else matches
     with use_one_thread():
@@ -116,8 +116,8 @@ def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, in
 def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult) -> list[str]:
     """Return the names of wrong answers to other exercises that this answer calls.
 
-    They are tried on cases of the shown world size. result: of this answer. If it was attempted,
-    the check has replaced called stubs by right answers.
+    They are tried on cases of the shown world size. result: this answer's result. If the answer was
+    attempted, the check has replaced called stubs by right answers.
     """
     notes = []
     own_name, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
@@ -143,7 +143,7 @@ def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult
 
 @dataclass(frozen=True)
 class _CheckOptions:
-    """How one answer is checked.
+    """Options for checking one answer.
 
     matches: the earlier results of `match_mistakes`; None if no advice is needed. is_for_learner: a learner
     reads the result.
@@ -232,7 +232,7 @@ def _run_shown_case(
             for original, small_twin in zip(same_size, small_cases, strict=True)
             if original is case
         )
-        # if a size depends on a drawn number, this is a different case
+        # if a size depends on a drawn number, the simplified case is a different case
         return small_case if small_case.label == case.label else None
 
     try:
@@ -246,7 +246,7 @@ def _run_shown_case(
 
 
 def _keep_verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
-    """Return all verdicts, or the verdicts up to the first failing one.
+    """Return all verdicts, or the verdicts up to and including the first failing one.
 
     Only the first failing verdict keeps its advice.
     """
@@ -269,7 +269,7 @@ def _drop_cases(case_ids: Collection[int], groups: Sequence[Sequence[Turn]]) -> 
 def combine_verdicts(
     exercise: Exercise, answer: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
-    """Combine the verdicts of an answer's cases into a result. count: of all its cases."""
+    """Combine the verdicts of an answer's cases into a result. count: the number of all its cases."""
     failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
     worst = next(failed, None)
     sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
@@ -278,7 +278,7 @@ def combine_verdicts(
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
-        # rounded to the displayed precision, so that no two places differ in the second decimal
+        # round to the displayed precision, so that no two outputs differ in the second decimal
         points=round(exercise.points * _earned_share(exercise, verdicts, count), 1)
         if count
         else 0.0,
@@ -289,11 +289,11 @@ def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: in
     """Return the share of the exercise's points that an answer gets."""
     share = sum(verdict.credit for verdict in verdicts) / count
     if exercise.kind is Kind.JUDGEMENT:
-        # Answers to a few questions can be guessed, so each wrong one costs more than its share: one
-        # of 24 costs a third of the points, and with six wrong nothing is left.
+        # Answers to a few questions can be guessed, so each wrong answer costs more than its share: one wrong
+        # answer of 24 costs a third of the points, and six cost all of them.
         return max(0.0, 1 - 4 * (1 - share)) ** 2
     # The values are right, but were computed in a forbidden way. Cases that pass because the forbidden and
-    # the allowed way coincide earn nothing extra.
+    # the allowed way coincide earn no extra points.
     breaks_rules = any(verdict.credit and not verdict.passed for verdict in verdicts)
     return min(share, 0.5) if breaks_rules else share
 

@@ -48,7 +48,7 @@ def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
 
 
 def grade_and_disconnect(path: Path, only: str = "") -> list[CheckResult]:
-    """Call `grade_notebook`, then end the rank server, which would otherwise run until this process exits."""
+    """Call `grade_notebook`, then end the rank server instead of keeping it until this process exits."""
     try:
         return grade_notebook(path, only=only)
     finally:
@@ -103,8 +103,8 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
 def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
-    The file's content decides which notebooks it contains, possibly two. The file's name decides only if the
-    file contains equal parts of several notebooks, or attempts nothing. Raise UnreadableNotebook.
+    The notebooks, possibly two, are recognized by the file's content. Its name is only used if the file
+    contains equal parts of several notebooks, or attempts nothing. Raise UnreadableNotebook.
     """
     # by headings, so that only the requested exercises are imported
     known_headings = headings()
@@ -132,8 +132,8 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
         sorted(counts),
         key=lambda notebook: (counts[notebook], defined[notebook], notebook == hinted),
     )
-    # A single name from a different notebook may be a helper function with the same name by chance. So it
-    # does not count, and `notes_on_strays` names it.
+    # A single name from a different notebook may be a helper function that has the same name by chance. So it
+    # does not count, but `notes_on_strays` reports it.
     chosen = {
         main_notebook,
         *(notebook for notebook, count in attempted.items() if count > 1 or defined[notebook] > 1),
@@ -165,7 +165,7 @@ def notes_on_strays(
 
 
 def is_defined(answer: Answer | Problem) -> bool:
-    """Return whether a file defines an answer, even if it is a stub or in an unreadable cell."""
+    """Return whether a file defines an answer, even if the answer is a stub or in an unreadable cell."""
     return isinstance(answer, Answer) or answer.kind != "not_defined"
 
 

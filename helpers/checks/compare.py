@@ -29,7 +29,7 @@ def difference(
     path: str = "",
     scale: float | None = None,
 ) -> str:
-    """Return "" if `got` is right, and otherwise where and how it differs, in a few words.
+    """Return "" if `got` is right, and otherwise a short description of where and how it differs.
 
     tolerance: the largest allowed difference, relative to `scale` or, without a scale, to the number or to
     the tensor's largest element. 0 allows no difference.
@@ -58,121 +58,125 @@ def difference(
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Return whether `difference` finds no difference between two values."""
+    """Return whether `difference` finds two values equal."""
     return not difference(right, got, tolerance, scale=scale)
 
 
 def _compare_tensors(
-    right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None
+    expected: torch.Tensor, actual: Any, tolerance: float | None, scale: float | None
 ) -> str:
-    if isinstance(got, np.ndarray):
-        got = torch.tensor(got)  # a copy, because a received array may be read-only
-    if not isinstance(got, torch.Tensor):
-        if right.dim() == 0 and isinstance(got, (int, float, complex)):
-            return _compare_numbers(right.item(), got, tolerance)
-        return f"{_short_text(got)} is not a tensor"
-    if got.shape != right.shape:
-        return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
-    if got.dtype != right.dtype:
-        return f"its dtype is {_dtype_name(got.dtype)}, not {_dtype_name(right.dtype)}"
+    if isinstance(actual, np.ndarray):
+        actual = torch.tensor(actual)  # a copy, because a received array may be read-only
+    if not isinstance(actual, torch.Tensor):
+        if expected.dim() == 0 and isinstance(actual, (int, float, complex)):
+            return _compare_numbers(expected.item(), actual, tolerance)
+        return f"{_short_text(actual)} is not a tensor"
+    if actual.shape != expected.shape:
+        return f"its shape is {tuple(actual.shape)}, not {tuple(expected.shape)}"
+    if actual.dtype != expected.dtype:
+        return f"its dtype is {_dtype_name(actual.dtype)}, not {_dtype_name(expected.dtype)}"
     # shape and dtype are compared first: otherwise elements cannot be compared one by one
-    wrong = ~_is_close(right, got, tolerance, scale)
+    wrong = ~_is_close(expected, actual, tolerance, scale)
     if not wrong.any():
         return ""
     index = tuple(int(position) for position in wrong.nonzero()[0])
-    got_text, right_text = _distinct_texts(got[index].item(), right[index].item())
-    if not right.dim():
+    got_text, right_text = _distinct_texts(actual[index].item(), expected[index].item())
+    if not expected.dim():
         return f"it is {got_text}, not {right_text}"
     element = f"element [{', '.join(map(str, index))}] is {got_text}, not {right_text}"
-    if right.dim() > 2:  # so that a reader can see which index counts what
-        element = f"of the shape {tuple(right.shape)}, {element}"
-    count, total = int(wrong.sum()), right.numel()
+    if expected.dim() > 2:  # so that a reader can see the meaning of each index
+        element = f"of the shape {tuple(expected.shape)}, {element}"
+    count, total = int(wrong.sum()), expected.numel()
     return element if total == 1 else f"{element} ({count} of {total} elements differ)"
 
 
 def _is_close(
-    right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
+    expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
     """Return for each element whether it is close enough."""
-    # NaN is right where NaN is expected. Infinities may be equal, but their difference is NaN.
-    equal = (got == right) | ((got != got) & (right != right))
-    if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
+    # NaN is right if NaN is expected. Infinities may be equal, but their difference is NaN.
+    equal = (actual == expected) | ((actual != actual) & (expected != expected))
+    if not (expected.is_floating_point() or expected.is_complex()) or tolerance == 0:
         return equal
-    relative = tolerance if tolerance is not None else _SUM_TOLERANCES.get(right.dtype, 1e-5)
-    wide_dtype = torch.complex128 if right.is_complex() else torch.float64
-    sizes = right.to(wide_dtype).abs()
-    # finite elements only, because relative to an infinity everything else would be close enough
+    relative = tolerance if tolerance is not None else _SUM_TOLERANCES.get(expected.dtype, 1e-5)
+    wide_dtype = torch.complex128 if expected.is_complex() else torch.float64
+    sizes = expected.to(wide_dtype).abs()
+    # use finite elements only, because relative to an infinity all other numbers would be close enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     allowed = relative * (largest if scale is None else scale)
-    return equal | ((got.to(wide_dtype) - right.to(wide_dtype)).abs() <= allowed)
+    return equal | ((actual.to(wide_dtype) - expected.to(wide_dtype)).abs() <= allowed)
 
 
-def _compare_numbers(right: Any, got: Any, tolerance: float | None) -> str:
-    if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
-        got = got.item()
+def _compare_numbers(expected: Any, actual: Any, tolerance: float | None) -> str:
+    if (isinstance(actual, torch.Tensor) and actual.numel() == 1) or isinstance(actual, np.generic):
+        actual = actual.item()
     # True is an int in Python, but is never meant when a task asks for a number
-    if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
-        return f"{_short_text(got)} is not a number"
-    if isinstance(right, int) and not tolerance:  # compare exactly: isclose computes in floats
-        is_close = got == right
-    elif isinstance(right, complex) or isinstance(got, complex):
-        is_close = abs(right - got) <= (
+    if isinstance(actual, bool) or not isinstance(actual, (int, float, complex)):
+        return f"{_short_text(actual)} is not a number"
+    if isinstance(expected, int) and not tolerance:  # compare exactly: isclose computes in floats
+        is_close = actual == expected
+    elif isinstance(expected, complex) or isinstance(actual, complex):
+        is_close = abs(expected - actual) <= (
             _NUMBER_TOLERANCE if tolerance is None else tolerance
-        ) * abs(right)
+        ) * abs(expected)
     else:
         allowed = _NUMBER_TOLERANCE if tolerance is None else tolerance
-        is_close = math.isclose(got, right, rel_tol=allowed, abs_tol=0 if right else allowed)
-        is_close = is_close or (math.isnan(right) and math.isnan(got))
+        is_close = math.isclose(
+            actual, expected, rel_tol=allowed, abs_tol=0 if expected else allowed
+        )
+        is_close = is_close or (math.isnan(expected) and math.isnan(actual))
     if is_close:
         return ""
-    got_text, right_text = _distinct_texts(got, right)
+    got_text, right_text = _distinct_texts(actual, expected)
     return f"{got_text} is not {right_text}"
 
 
-# The name of one part of a value, its right value, and its actual value.
+# The name of one part of a value, the part's right value, and its actual value.
 _ComparedPart = tuple[str, Any, Any]
 
 
-def _pair_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_ComparedPart]]:
-    if not isinstance(got, dict):
-        return f"{_short_text(got)} is not a dict", []
-    for key in right:
-        if key not in got:
+def _pair_dicts(expected: dict[Any, Any], actual: Any) -> tuple[str, list[_ComparedPart]]:
+    if not isinstance(actual, dict):
+        return f"{_short_text(actual)} is not a dict", []
+    for key in expected:
+        if key not in actual:
             return f"the key {key!r} is missing", []
-    for key in got:  # a rank may have sent any key, so it is shortened
-        if key not in right:
+    for key in actual:  # a rank may have sent any key, so shorten it
+        if key not in expected:
             return f"unexpected key {_short_text(key)}", []
-    return "", [(repr(key), value, got[key]) for key, value in right.items()]
+    return "", [(repr(key), value, actual[key]) for key, value in expected.items()]
 
 
-def _pair_sequences(right: Any, got: Any) -> tuple[str, list[_ComparedPart]]:
-    if isinstance(got, torch.Tensor) and all(
-        isinstance(element, (int, float)) for element in right
+def _pair_sequences(expected: Any, actual: Any) -> tuple[str, list[_ComparedPart]]:
+    if isinstance(actual, torch.Tensor) and all(
+        isinstance(element, (int, float)) for element in expected
     ):
-        if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
+        # compare the sizes first, because tolist() may be expensive
+        if actual.dim() != 1 or actual.shape[0] != len(expected):
             return (
-                f"it is a tensor of shape {tuple(got.shape)}; expected {plural(len(right), 'number')}",
+                f"it is a tensor of shape {tuple(actual.shape)}; expected {plural(len(expected), 'number')}",
                 [],
             )
-        got = got.tolist()
-    if not isinstance(got, (list, tuple, torch.Size)):
-        return f"{_short_text(got)} is not a list or tuple", []
-    if len(got) != len(right):
-        return f"it has {plural(len(got), 'element')}; expected {len(right)}", []
+        actual = actual.tolist()
+    if not isinstance(actual, (list, tuple, torch.Size)):
+        return f"{_short_text(actual)} is not a list or tuple", []
+    if len(actual) != len(expected):
+        return f"it has {plural(len(actual), 'element')}; expected {len(expected)}", []
     return "", [
-        (str(index), one, other) for index, (one, other) in enumerate(zip(right, got, strict=True))
+        (str(index), one, other)
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True))
     ]
 
 
-def _distinct_texts(got: Any, right: Any) -> tuple[str, str]:
+def _distinct_texts(actual: Any, expected: Any) -> tuple[str, str]:
     """Write two numbers with enough digits to show their difference."""
-    if isinstance(got, float) and isinstance(right, float):
+    if isinstance(actual, float) and isinstance(expected, float):
         for digits in (5, 7, 9, 12, 17):
-            got_text, right_text = f"{got:.{digits}g}", f"{right:.{digits}g}"
+            got_text, right_text = f"{actual:.{digits}g}", f"{expected:.{digits}g}"
             if got_text != right_text:
                 return got_text, right_text
-    return _short_text(got), _short_text(right)
+    return _short_text(actual), _short_text(expected)
 
 
 def round_floats(value: Any) -> Any:
@@ -197,7 +201,7 @@ def _short_text(value: Any) -> str:
 def kind_problem(example: Any, got: Any) -> str:
     """Return "" if `got` has the types and keys of an example, and otherwise a description of its kind.
 
-    An empty dict matches any dict, None matches anything.
+    An empty dict matches any dict, and None matches any value.
     """
     if example is None:
         return ""
@@ -237,7 +241,8 @@ def describe_kind(value: Any) -> str:
 def find_huge_range(value: Any, depth: int = 8) -> str:
     """Return a description of a range in a value that is too long to be sent as a list, or "".
 
-    A range is the only value that needs almost no bytes to send, but all of a machine's memory to write out.
+    A range is the only value that takes almost no bytes to send, but may take all of a machine's memory to
+    write out.
     """
     if isinstance(value, range):
         return describe_kind(value) if _range_length(value) > _MAX_RANGE else ""

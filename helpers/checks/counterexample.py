@@ -24,15 +24,15 @@ from helpers.checks.match_mistakes import Matches, behave_alike, broken_rules, f
 from helpers.checks.right_values import fill_case_set
 from helpers.checks.worlds import Flooded, Turn, Worlds
 
-# At most _MAX_TWINS failing cases are drawn again with small numbers. If these and the other small cases are
-# at least _MIN_SMALL_PASSES, and all pass, the size of the numbers is the cause.
+# At most _MAX_TWINS failing cases are drawn again with small numbers. If these and the other small cases
+# number at least _MIN_SMALL_PASSES, and if all of them pass, the size of the numbers is the cause.
 _MAX_TWINS, _MIN_SMALL_PASSES = 3, 3
 POISON_ADVICE = (
     "Your result depends on poison values, so you read a tensor before wait() returned, or never "
     "received into it. The check fills new tensors of torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
-# The advice for a case that fails, but passes with small numbers, like other small cases.
+# The advice for a case that fails, although it passes with small numbers, as do other small cases.
 SMALL_NUMBERS_ADVICE = (
     "The same case passes with small whole numbers of the same dtype and shape. Look for overflow, "
     "rounding or a dtype conversion."
@@ -44,7 +44,7 @@ CaseSimplifier = Callable[[Case], Case | None]
 
 @dataclass(frozen=True)
 class Presentation:
-    """How a failing case is shown. matches: see `match_mistakes`. is_for_learner: a learner reads it."""
+    """Options for showing a failing case. matches: see `match_mistakes`. is_for_learner: for a learner."""
 
     worlds: Worlds
     simplify_case: CaseSimplifier
@@ -61,7 +61,7 @@ def choose_shown_run(
 ) -> CaseRun:
     """Run the case to show in place of a failing one; return its run with the best advice.
 
-    runs: the runs of all cases. If the returned run passed, the failing case fails only in a shared world.
+    runs: the runs of all cases. If the returned run passed, the failing case only fails in a shared world.
     """
     shown_run, note = _find_shown_run(presentation, failing, runs)
     if shown_run.passed or shown_run.execution is None:
@@ -96,7 +96,7 @@ def _find_shown_run(
     """Run the case or a smaller one that fails alike; return its run, and the advice derived from it."""
     if failing.isolated:
         twin = presentation.simplify_case(failing.turn.case)
-        # a case that timed out would use up its time again, whatever its numbers
+        # a case that timed out would use up its time again, even with different numbers
         if twin is None or failing.verdict.outcome is Outcome.TIMED_OUT:
             return failing, ""
         twin_run = run_isolated(presentation.worlds, replace(failing.turn, case=twin))
@@ -114,7 +114,7 @@ def _find_smaller(
 ) -> tuple[Turn | None, str]:
     """Return an easier case that fails in the same way, if one exists, and the advice derived from it.
 
-    All candidates run in one world: some failing cases with small numbers, and some cases in which sizes are
+    All candidates run in one world: some failing cases with small numbers, and some cases whose sizes are
     small as well.
     """
     turn, ranks = failing.turn, failing.turn.case.world_size
@@ -135,7 +135,7 @@ def _find_smaller(
         ):
             turns.append(replace(similar_turn, case=other_twin))
     runs_by_case: Mapping[int, CaseRun] = {}
-    # the drawn cases did not break the check, so ignore a small case that breaks it
+    # the drawn cases did not make the check fail, so ignore a small case on which it fails
     with suppress(CheckFault, Flooded):
         if presentation.is_for_learner:
             turns += _draw_low(presentation, ranks)
@@ -204,14 +204,14 @@ def _judge_with_advice(
 
 
 def _poison_advice(worlds: Worlds, execution: Execution) -> str:
-    """Return advice if the wrong values come from poison values, because changing the poison changes them."""
+    """Return advice if the wrong values come from poison values: they change when the poison changes."""
     if not worlds.exercise.kind.is_adversarial:
         return ""
     turn = Turn(execution.case, execution.number)
     poisoned_again = worlds.run_alone(turn, other_poison=True)
     if not poisoned_again.run.ok or behave_alike(worlds.exercise, execution, poisoned_again):
         return ""
-    # a program whose values vary between runs reads something other than poison, such as the clock
+    # a program whose values vary between runs depends on other data than poison, such as the clock
     for expected, other_poison in ((poisoned_again, True), (execution, False)):
         if not behave_alike(
             worlds.exercise, expected, worlds.run_alone(turn, other_poison=other_poison)
@@ -226,17 +226,17 @@ def _shape_of_answer(worlds: Worlds) -> AnswerShape:
     shape = shape_of(worlds.programs[0], worlds.exercise.name)
     if kind.is_alone:
         return shape
-    # a driver passes other arguments
+    # a driver passes different arguments
     return replace(shape, parameters=shape.parameters[2:] if kind is Kind.RANKS else ())
 
 
 def has_wrong_values(verdict: CaseVerdict) -> bool:
-    """Return whether anything is wrong except the ranks' communication."""
+    """Return whether anything except the ranks' communication is wrong."""
     return any(row.problem for row in verdict.rows) or bool(verdict.message)
 
 
 def fail_alike(exercise: Exercise, run: CaseRun, other: CaseRun) -> bool:
-    """Return whether two cases fail in the same way: by wrong values or not, and breaking the same rules."""
+    """Return whether two cases fail alike: both or neither by wrong values, and breaking the same rules."""
     return _failure_key(exercise, run) == _failure_key(exercise, other)
 
 
@@ -246,7 +246,7 @@ def _failure_key(exercise: Exercise, run: CaseRun) -> tuple[object, ...]:
 
 
 def has_hard_numbers(case: Case) -> bool:
-    """Return whether a rank gets a tensor with fractions, or with numbers of two or more digits."""
+    """Return whether a rank receives a tensor with fractions, or with numbers of two or more digits."""
     tensors = (tensor for part in case.given for tensor in part if isinstance(tensor, torch.Tensor))
     numbers = (tensor.detach().to(torch.float64) for tensor in tensors if not tensor.is_complex())
     return any(bool(((tensor.abs() > 10) | (tensor != tensor.round())).any()) for tensor in numbers)

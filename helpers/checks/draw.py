@@ -3,8 +3,8 @@
     plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
 
 `draw.of` deals its options from a deck, which is used up over the cases of a plan before it is shuffled
-again. So each option occurs in some case, and only the secret determines in which case. Each dealing line has
-separate decks, so the options that two lines deal in one case are independent.
+again. So each option occurs in some case, and this case depends only on the secret. Each line that deals has
+separate decks, so the options dealt by two lines in one case are independent.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Draw:
         for size in shape:
             count *= size
         numbers = [self.rng.randint(-99, 99) for _ in range(count)]
-        # a result that is shifted by one element must differ
+        # a result shifted by one element must differ
         for index in range(1, count):
             numbers[index] += numbers[index] == numbers[index - 1]
         # exactly one zero, because a tensor that was never filled may contain zeros
@@ -114,7 +114,7 @@ class Draw:
             numbers = [number or 7 for number in numbers]
             numbers[zero] = 0
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
-        # dealt even if unused, so that later draws do not depend on `small`
+        # deal it even if it is not used, so that later draws do not depend on `small`
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
         if self.small:
             return _small_numbers(numbers).reshape(tuple(shape)).to(dtype)
@@ -136,7 +136,7 @@ class Draw:
         return [self.tensor(shape, dtype, scale) for _ in range(self.ranks)]
 
     def laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Deal the same tensor with a memory layout: unchanged, transposed, or every second element."""
+        """Return the tensor in a dealt memory layout: unchanged, transposed, or every second element."""
         layout = self.of("plain", "transposed", "every second")
         if layout == "transposed" and tensor.dim() > 1:
             return tensor.transpose(0, -1).contiguous().transpose(0, -1)
@@ -148,7 +148,7 @@ class Draw:
 def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
     """Return small whole numbers instead of any numbers: from 1 to 10, with neighbors always differing.
 
-    0 does not occur, because leaving out a term of 0 changes nothing.
+    0 does not occur, because leaving out a term of 0 would change nothing.
     """
     small: list[int] = []
     for number in numbers:
@@ -167,7 +167,7 @@ def _calling_place() -> tuple[tuple[str, int], ...]:
     return (*places, (frame.f_code.co_filename, frame.f_lasti + 10_000 * frame.f_lineno))
 
 
-# Factors for floats, and offsets for whole numbers, at which float32 and float64 lose precision.
+# Factors for floats, and offsets for whole numbers, with which float32 and float64 lose precision.
 _SCALES = {
     torch.float64: (1.0, 1e-300, 1e12),
     torch.float32: (1.0, 1e-30, 1e6),
@@ -193,7 +193,7 @@ def draw_world_sizes(sizes: Sequence[int], count: int, rng: random.Random) -> li
     ]
     total = sum(weights)
     counts = [count * weight // total for weight in weights]
-    # the cases that rounding leaves over go to the larger sizes, the last ones first
+    # cases left over by rounding are given to the larger sizes, the largest first
     for index in range(count - sum(counts)):
         counts[-1 - index % len(counts)] += 1
     return [

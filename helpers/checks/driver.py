@@ -29,12 +29,12 @@ _MAX_RANKS = 1_000
 
 @dataclass(frozen=True)
 class TurnPlan:
-    """The work of all ranks of a world: they call programs on cases, one turn after another.
+    """The work of all ranks of a world, which call programs on cases, one turn after another.
 
     sources[program_indices[k]] defines the answer, called `name`, of turn k. kind: how programs are called.
-    The driver of a script gets the program's source. numbers[k]: determines which rank is late in turn k, if
-    any, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced: report
-    replaced functions.
+    The driver of a script gets the program's source. numbers[k]: determines which rank, if any, is late in
+    turn k, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced:
+    report replaced functions.
     """
 
     sources: Sequence[str]
@@ -52,15 +52,15 @@ def drive_cases(
 ) -> list[list[Any]]:
     """Call programs on cases, inside a rank.
 
-    given[k]: this rank's inputs in turn k; in a measurement, they follow the measuring function. Return for
-    each turn the returned value, the names of the changed inputs, and the numbers of its first and last
-    recorded call.
+    given[k]: this rank's inputs in turn k; in a measurement, they follow the measuring function. For each
+    turn, return the returned value, the names of the changed inputs, and the numbers of the turn's first and
+    last recorded call.
     """
     from helpers.checks.adversarial import adversarial_world
     from helpers.checks.replaced import watch_functions
 
-    # the real sleep, read before the answer runs and before the world is made hard, so that a late rank is
-    # really late
+    # look up the real sleep before the answer runs and before the world is made adversarial, so that a late
+    # rank is really late
     sleep, results = time.sleep, []
     kind, driver, is_alone = plan.kind, plan.driver, plan.kind.is_alone
     built_program: int | None = None
@@ -68,7 +68,7 @@ def drive_cases(
     _remove_learner_modules()
     _disable_compile()
     with adversarial_world(plan.other_poison) if kind.is_adversarial else contextlib.nullcontext():
-        # start this inside the hard world, so that functions replaced by the world are not attributed to the
+        # start this inside the adversarial world, so that functions replaced by it are not attributed to the
         # answer
         compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
         for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
@@ -82,7 +82,8 @@ def drive_cases(
                 answer: Any = _build_answer(plan.sources[built_program], plan.name, kind)
             input_copies = [_copy(value) for value in inputs]
             first_call = recorded_call_count()
-            # A different seed on each rank, as in new processes, but the same each time a case is tried.
+            # Each rank has a different seed, as in new processes, but the same seed each time a case is
+            # tried.
             _seed(_MAX_RANKS * number + rank)
             if number % (world_size + 1) == rank:
                 sleep(_DELAY_S)
@@ -110,8 +111,8 @@ def drive_cases(
 def _seed(number: int) -> None:
     """Seed torch like `torch.manual_seed`, but only for this machine's devices.
 
-    For each missing kind of device, torch would format a stack trace in case the device is added later,
-    which takes 2 ms a call.
+    For each missing kind of device, torch would format a stack trace in case the device is added later, which
+    takes 2 ms per call.
     """
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_available():
@@ -122,7 +123,7 @@ def _seed(number: int) -> None:
 def _ask_timing(case: int, *arguments: int) -> float:
     """Ask the launcher for one timing.
 
-    This process does not contain the numbers from which timings are computed.
+    The numbers from which timings are computed are not in this process.
     """
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
@@ -133,7 +134,7 @@ def _ask_timing(case: int, *arguments: int) -> float:
 def _build_answer(source: str, name: str, kind: Kind) -> Any:
     if kind is not Kind.SCRIPT:
         return build(source, name)
-    # this import takes a tenth of a second and is not needed for other kinds
+    # import it here, because this takes a tenth of a second and is not needed for other kinds
     from helpers.checks.scripts import Source
 
     return Source(source, name)

@@ -1,12 +1,13 @@
 """Represent a program as an edit of a base program: only the differing lines.
 
     - p.grad /= dist.get_world_size()       a line of the base missing from the program
-    + p.grad *= 2                           a line in its place, or after the line named last
+    + p.grad *= 2                           a line in its place, or after the previous line of the edit
       dist.all_reduce(p.grad)               an unchanged line that shows where a `+` belongs
 
-Lines of the base are found in order; the indentation of the whole edit does not matter. Each must directly
-follow the previous one, or be the only such line below it; a comment at its end may be left out. So an edit
-that fits in two places is an error, and so is an edit that no longer fits because the base has changed.
+Lines of the base are searched in order, and the indentation of the whole edit does not matter. Each must
+directly follow the previous one, or be the only such line below it. A comment at a line's end may be left
+out. So an edit that fits in two places is an error, and so is an edit that no longer fits because the base
+has changed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
     """Return the lines of the base with an edit's lines removed and added.
 
     Raises:
-        ValueError: A line of the edit has no mark, or occurs in the base never or more than once.
+        ValueError: A line of the edit has no mark, or does not occur in the base exactly once.
     """
     result: list[str] = []
     start = indent_change = 0
@@ -56,8 +57,8 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
         if count != 1:
             raise ValueError(f"`{text.strip()}` {_explain_mismatch(count, start)}")
         unchanged, change = base[start:place], _indent_width(base[place]) - _indent_width(text)
-        # New lines follow the last found line of the base. New lines above the first found line of
-        # the base come right before it.
+        # New lines follow the last found line of the base. New lines above the first found line of the base
+        # are inserted directly before it.
         if start or result:
             result += [*_shift_lines(new_lines, indent_change), *unchanged]
         else:
@@ -71,13 +72,13 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 
 
 def _find_line(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
-    """Return the position of a line, and the number of places that could be meant."""
+    """Return the position of a line, and the number of places to which it could refer."""
     # A comment at a line's end may be left out. If it is given, it selects one of several lines.
     normalize = str.strip if _COMMENT_PATTERN.search(text) else _normalize_line
     matches = [
         index for index in range(start, len(base)) if normalize(base[index]) == normalize(text)
     ]
-    # If the next nonblank line matches, it is meant, even if more lines match.
+    # If the next nonblank line matches, use it, even if more lines match.
     next_line = next((index for index in range(start, len(base)) if base[index].strip()), None)
     if start and matches and matches[0] == next_line:
         return matches[0], 1
@@ -133,7 +134,7 @@ def make_edit(base: Sequence[str], program: str, max_lines: int) -> str:
     """
     best, best_size = "", max_lines + 1
     text = "\n".join(base)
-    # Every program has torch and dist. Other imports of the base may stay, needed or not.
+    # Every program has torch and dist. Other imports of the base may stay, whether they are needed or not.
     common_imports = _imports_of(text) | _imports_of(program) & COMMON_IMPORTS
     read_statements = partial(_statements_of, imported=common_imports)
     units = read_statements(text, _defined_names(program))

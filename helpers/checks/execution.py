@@ -13,10 +13,11 @@ from helpers.checks.compare import describe_kind, difference, find_huge_range, k
 from helpers.ranks.run import Run
 from helpers.views.values import short_value
 
-# Largest number of parts in a rank's report about itself; each part may have a quarter as many, and so on.
+# Largest number of parts in a rank's report about itself. Each part may have a quarter of this number, and so
+# on.
 _MAX_PARTS = 1 << 20
 
-# Errors that an unexpected kind of value provokes in a function that judges it.
+# Errors that an unexpected kind of value provokes in a function judging it.
 _UNEXPECTED_KIND_ERRORS = (
     TypeError,
     ValueError,
@@ -44,7 +45,7 @@ class JudgeFailed(Exception):
 class Execution:
     """One case and its ranks' actions.
 
-    changed[r]: the names of the inputs changed by rank r. number: of the turn, as in `worlds.Turn`.
+    changed[r]: the names of the inputs changed by rank r. number: the turn's number, as in `worlds.Turn`.
     """
 
     case: Case
@@ -102,10 +103,10 @@ def _to_finding(problem: Finding | str | None) -> Finding | None:
     return Finding(problem) if isinstance(problem, str) and problem else problem or None
 
 
-def _describe_difference(case: Case, expected: Any, got: Any) -> str:
+def _describe_difference(case: Case, expected: Any, actual: Any) -> str:
     """Compare two values. A value that cannot even be compared is wrong, and raises no error."""
     try:
-        text = difference(expected, got, case.tolerance, scale=case.scale)
+        text = difference(expected, actual, case.tolerance, scale=case.scale)
         return re.sub(r"^\[(\d+)\]", lambda m: _part_name(case, int(m[1])), text)
     except Exception as error:
         return f"it cannot be compared ({type(error).__name__})"
@@ -134,6 +135,6 @@ def _is_plausible(value: Any, max_parts: int) -> bool:
     if isinstance(value, float):
         return math.isfinite(value) and value >= 0
     if isinstance(value, int):
-        # -1 stands for a timeout that was not passed, or a row that does not exist
+        # -1 represents a timeout that was not passed, or a row that does not exist
         return -1 <= value < 1 << 60
     return value is None or isinstance(value, str)

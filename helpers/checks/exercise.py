@@ -4,8 +4,8 @@ The file of the exercise that is solved by the function `broadcast_from` is
 
     helpers/exercises/nb04_collectives/broadcast_from.py
 
-Its docstring begins with number, title, minutes and difficulty, and lists the hints; it ends with
-EXERCISE = Exercise(case, ...). The file's path gives the names of function and notebook.
+Its docstring begins with number, title, minutes and difficulty, and lists the hints. The file ends with
+EXERCISE = Exercise(case, ...). The names of the function and of the notebook are taken from the file's path.
 """
 
 from __future__ import annotations
@@ -36,19 +36,13 @@ class Exercise:
     """One exercise: its cases, its rules, and its place in the course.
 
     case: draws one case from a `Draw`; called `count` times for the visible cases, and as often for hidden
-    cases.
-    rules: the conditions on the trace of every case.
-    failed: advice for runs that did not end well.
-    driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the
-    folder's in_ranks.py.
-    sizes: the world sizes allowed in the text.
-    last: one more case, tried only after all others have passed, because it takes seconds, for example to run
-    real agents.
-    keeps_input: whether the text says that inputs must not be changed.
-    reported: parts of the driver's result that cannot be confirmed outside the rank, such as counts and
-    observations.
-    observe: for a script's failed run, yields the names of the observations by which `known_outcomes`
-    recognizes a mistake.
+    cases. rules: the conditions on the trace of every case. failed: advice for failed runs. driver: for kind
+    MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the folder's
+    in_ranks.py. sizes: the world sizes allowed in the text. last: one more case, which is only tried after
+    all others have passed because it takes seconds, for example for running real agents. keeps_input: whether
+    the text says that inputs must not be changed. reported: parts of the driver's result that cannot be
+    confirmed outside the rank, such as counts and observations. observe: for a script's failed run, yields
+    the names of the observations by which `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -79,7 +73,7 @@ class Exercise:
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET, *, small: bool = False) -> tuple[Case, ...]:
-        """Return the cases drawn with a secret, small ones first. The same secret always has the same cases.
+        """Return the cases drawn with a secret, small ones first. Equal secrets yield equal cases.
 
         small: use small whole numbers in tensors, which are easier to read.
         """

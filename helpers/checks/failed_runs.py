@@ -41,7 +41,7 @@ class FailureKind:
     """A kind of failure.
 
     advise: returns the general advice, or "" if there is none.
-    is_about_task: the exercise's advice knows the task, so it comes before the general advice.
+    is_about_task: the exercise's advice takes the task into account, so it precedes the general advice.
     last_line: the text after the failure's description.
     """
 
@@ -122,7 +122,7 @@ def _advise_on_timeout(failed: FailedRun) -> str:
 
 
 def _advise_on_lines(failure: RankFailure) -> str:
-    """Return a sentence if a script's ranks were blocked at lines that cannot all be the same collective."""
+    """Return a sentence if a script's ranks were blocked at lines of different collectives."""
     waits = failure.waits if isinstance(failure, RankTimeout) else ()
     if len({wait.state for wait in waits if wait.event is None}) < 2:
         return ""
@@ -182,7 +182,7 @@ FAILURES = (
         _advise_on_timeout,
     ),
     *map(_limit_kind, LIMITS),
-    # a rank that was killed cannot say whether a limit was the cause
+    # a killed rank cannot report whether a limit was the cause
     FailureKind("killed", _was_killed, Outcome.CRASHED, is_about_task=False),
     FailureKind(
         "exception",
@@ -198,4 +198,4 @@ FAILURES = (
     ),
     FailureKind("exit", lambda failed: True, Outcome.CRASHED),
 )
-"""The kinds in the order of trying them. The last kind applies to every failure."""
+"""The kinds in the order in which they are tried. The last kind applies to every failure."""

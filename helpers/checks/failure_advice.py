@@ -29,7 +29,7 @@ class CrashAdvice:
         if failure is None or (self.when is not None and not self.when(case, run)):
             return False
         if isinstance(failure, RankDied):
-            # gloo aborts the process if sizes differ, and its message is lost with it
+            # if sizes differ, gloo aborts the process, and its message is lost
             return self.applies_if_killed
         text = str(failure.error) if isinstance(failure, RankFailed) else str(failure)
         return bool(self.error_pattern) and re.search(self.error_pattern, text) is not None

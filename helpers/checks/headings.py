@@ -1,9 +1,9 @@
-"""Read each exercise's number, title, minutes and hints from its file's text, without torch.
+"""Read each exercise's number, title, minutes and hints from its file's text, without importing torch.
 
 helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Two files are shared by several exercises:
 shared.py, and in_ranks.py (or a folder of that name), the only file imported by ranks. pictures.py draws
-pictures for this notebook. Exercises of several notebooks share the folder helpers/exercises/shared, from
-which ranks import only in_ranks.
+pictures for this notebook. Exercises of several notebooks share the folder helpers/exercises/shared, of which
+ranks only import in_ranks.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def headings() -> Mapping[str, Heading]:
 
 
 def _docstring_of(path: Path) -> str:
-    """Return the docstring of a file, without reading further: 20 ms for the whole course."""
-    # by tokens, not by import or `ast`, so that hints appear at once, without torch
+    """Return a file's docstring without reading its rest, which takes 20 ms for the whole course."""
+    # read tokens instead of importing the file or using `ast`, so that hints appear at once, without torch
     with path.open(encoding="utf-8") as file:
         tokens = tokenize.generate_tokens(file.readline)
         return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))

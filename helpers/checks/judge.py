@@ -3,7 +3,8 @@
     values: right? -> which relation to the right value explains every wrong rank of all cases? -> advice
     trace:  rules  -> facts, shown next to it
 
-Advice is a sentence that explains all differences. Without such a sentence, only the difference is shown.
+Advice is a sentence that explains all differences. If there is no such sentence, only the difference is
+shown.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def judge(
     if run.failure is not None:
         return _judge_failure(exercise, case, run, run.failure)
     all_findings, joint_finding = execution.all_findings(), execution.joint_finding()
-    # these parts cannot be confirmed outside the rank, so they must at least be possible
+    # these parts cannot be confirmed outside the rank, so their values must at least be possible
     impossible = [find_impossible_value(exercise.reported, value) for value in run.values]
     # an impossible count is a lie or a broken driver, so findings from it mean nothing
     all_findings = [
@@ -59,14 +60,14 @@ def judge(
         all_findings, joint_finding = [all_findings[0] or joint_finding], None
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
-        # a single rank has no peer, and may know that from the start
+        # a single rank has no peer, and its code may take that into account from the start
         rules = ()
     problems = [(rule, problem) for rule in rules if (problem := rule.problem(run.trace, case))]
     broken = tuple(problem for _, problem in problems)
     broken_rules = tuple(rule.text for rule, _ in problems)
     if any(all_findings) or joint_finding:
-        # only for failures: formatting passed values takes as long as comparing them, and their text is
-        # never read
+        # do this only for failures, because formatting passed values takes as long as comparing them, and
+        # their text is never read
         rows = tuple(
             _make_row(exercise, execution, rank, found, shape.parameters)
             for rank, found in enumerate(all_findings)
@@ -103,8 +104,8 @@ def judge(
     if broken:
         forbidden = any(rule.forbids for rule, _ in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        # Right values earn at most half of the points, because the task is about the rules. The more rules
-        # are broken, the less remains of that half.
+        # With broken rules, right values earn at most half of the points, because the task is about the
+        # rules. The more rules are broken, the less remains of this half.
         credit = 0.0 if forbidden else (1 - (len(broken) - 1) / len(exercise.rules)) / 2
         return CaseVerdict(
             label=label,
@@ -121,7 +122,7 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run, failure: RankFailur
     failed = FailedRun(exercise, case, run, failure)
     kind = find_kind(failed)
     is_deadlock = kind.outcome is Outcome.DEADLOCKED
-    # if the run ended early, rules judge only calls that were made, not missing ones
+    # if the run ended early, rules only judge the calls that were made, not missing calls
     problems = [
         (rule.text, problem)
         for rule in exercise.rules
@@ -172,7 +173,7 @@ def _make_row(
         ("" if has_judge else _readable_text(expected_value, max_length)),
         ("" if hides_values else _readable_text(value, max_length)),
     )
-    if expected == got and not has_judge:  # only later digits differ
+    if expected == got and not has_judge:  # only digits beyond the displayed ones differ
         expected, got = short_value(expected_value, max_length), short_value(value, max_length)
     return Row(rank, given, expected, got, finding.what if finding else "")
 

@@ -6,12 +6,12 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """How an answer is tried.
+    """The way in which answers are tried.
 
     RANKS: a function, called as f(rank, world_size, *given) on each rank.
     MODULE: a class or function, driven on each rank by the exercise's driver.
     LOCAL: a pure function, called as f(*given) once for each case, in one process.
-    SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
+    SCRIPT: functions from which the check composes a file to be run by torchrun or mpiexec.
     MEASUREMENT: a function called with `measure`; the launching process replies to each request for a timing.
     JUDGEMENT: a function that answers questions about a generated scenario.
     """
@@ -26,7 +26,7 @@ class Kind(Enum):
     @property
     def is_adversarial(self) -> bool:
         """Return whether answers run under adversarial timing (`adversarial.py`)."""
-        # scripts run without changes; the other kinds do not communicate
+        # scripts run unchanged; the other kinds do not communicate
         return self in {Kind.RANKS, Kind.MODULE}
 
     @property

@@ -3,7 +3,7 @@
     # %% half a file is loaded | seen: half a file loaded
     # You loaded half a file as if it were complete, because a rank was killed while writing.
 
-Entries that several exercises of a notebook share are in its `shared.answers`.
+Entries shared by several exercises of a notebook are in the notebook's `shared.answers`.
 
 A script takes seconds, so its known mistakes are not run for comparison, unlike those of other
 exercises. Instead, each observation of the answer's run has a name. A `Finding` lists these names in `seen`,
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from helpers.checks.mistakes import KnownMistake, known_mistakes, shared_mistakes
 from helpers.ranks.failures import RankFailed, RankTimeout, is_consequence
 
-if TYPE_CHECKING:  # both modules need torch, but the entries do not
+if TYPE_CHECKING:  # both modules need torch, which is not needed for the entries
     from helpers.checks.execution import Execution
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
@@ -51,7 +51,7 @@ def recognize_mistake(exercise: Exercise, execution: Execution) -> KnownMistake 
             for finding in (*execution.all_findings(), execution.joint_finding())
             if finding is not None
         ]
-        # an entry that explains one wrong rank but not another is at best half of the explanation
+        # an entry that explains only some of the wrong ranks is at best half of the explanation
         observations = (
             set.intersection(*(set(finding.seen) for finding in findings)) if findings else set()
         )

@@ -55,14 +55,14 @@ _PROCESSOR = Limit(
 LIMITS = (MEMORY, PROCESSES, FILES, _DISK, _OUTPUT, _PROCESSOR)
 # Outcomes that name the exceeded limit, without a hint at the right answer.
 RESOURCE_OUTCOMES = frozenset(limit.outcome for limit in LIMITS if limit is not _PROCESSOR)
-# The start of an error's text, including its type, when a rank has exceeded a limit.
+# The start of an error's text, including its type, if a rank has exceeded a limit.
 _ERROR_PATTERNS = (
     (MEMORY, r"MemoryError|.*(?:can't allocate memory|std::bad_alloc|Cannot allocate memory)"),
     (_DISK, r"OSError: \[Errno (?:27|28|122)\]|.*(?:No space left on device|File too large)"),
     (FILES, r"OSError: \[Errno 2[34]\]|.*Too many open files"),
     (PROCESSES, r"RuntimeError: can't start new thread"),
 )
-# fork() reports only a temporarily unavailable resource, and so does a nonblocking read.
+# fork() only reports a temporarily unavailable resource, and so does a nonblocking read.
 _UNAVAILABLE_PATTERN = re.compile(r"BlockingIOError: \[Errno 11\]")
 _STARTING_PATTERN = re.compile(r"fork|Process|Popen|spawn|\.start\(|subprocess")
 # The kernel's signals at a limit of one process.
@@ -90,7 +90,7 @@ def exceeded_limit(failure: RankFailure | None) -> Limit | None:
 
 
 def is_ended_by_limit(failure: RankFailure | None) -> bool:
-    """Return whether a limit ended a run, or might have: a killed rank cannot say why it was killed."""
+    """Return whether a limit ended a run, or might have ended it by killing a rank."""
     killed = isinstance(failure, RankDied) and failure.signal == "SIGKILL"
     return killed or exceeded_limit(failure) is not None
 

@@ -1,7 +1,7 @@
-"""Count the bytes of the tensors held by a process: notebook 12 measures this, and its checks limit it.
+"""Count the bytes of the tensors held by a process. Notebook 12 measures them, and its checks limit them.
 
-Call it inside a rank. A storage counts once, as a whole, however many views it has, even if it is held by an
-attribute, a list, a closure, or autograd's graph.
+Use the counter inside a rank. Each storage is counted once, as a whole, however many views it has, even if it
+is held by an attribute, a list, a closure, or autograd's graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
 RECOUNTS = 20
-"""Number of polls for a count without a limit."""
+"""Number of repetitions of a count without a limit."""
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
@@ -37,8 +37,8 @@ class LiveTensorCounter:
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
         """Return the count, without storages of `others`. If it exceeds `most`, wait briefly and recount.
 
-        gloo's thread releases tensors a moment after a call has returned, so a count may be too early.
-        All counts of one block together wait for at most PATIENCE_S.
+        gloo's thread releases tensors a moment after a call has returned, so the first count may be too
+        early. All counts of one block together wait for at most PATIENCE_S.
         """
         smallest = count = self._count(others)
         for _ in range(RECOUNTS if most is None else 0):
@@ -58,7 +58,7 @@ class LiveTensorCounter:
         *others: torch.Tensor | None,
         patience_s: float = PATIENCE_S,
     ) -> list[int]:
-        """Count until `enough` accepts the sizes, or for `patience_s`: gloo's thread frees tensors late."""
+        """Count until `enough` accepts the sizes, at most for `patience_s`: gloo frees tensors late."""
         deadline = time.monotonic() + patience_s
         while True:
             self._count(others)
@@ -80,14 +80,15 @@ class LiveTensorCounter:
 def tensors_held() -> Iterator[LiveTensorCounter]:
     """Yield a counter of the bytes of all tensors created in this block and still held.
 
-    Tensors saved by autograd for backward count. Tensors that existed before the block do not count, and the
-    garbage collector ignores them from then on, so use this only in a rank, which ends soon.
+    Tensors saved by autograd for backward are counted. Tensors that existed before the block are not counted.
+    The garbage collector ignores them from then on, so only use this in a rank, which ends soon.
     """
-    # import an optimizer's modules now, because no large object may be created later
+    # import an optimizer's modules now, because their import inside the block would create large objects
     import_module("torch._dynamo")
     gc.collect()
-    gc.freeze()  # the collector ignores everything that exists now, which also makes counting fast
-    # torch 2.14 and later warn that selective checkpointing does not use these hooks, which changes no count
+    gc.freeze()  # the collector ignores all existing objects, which also makes counting fast
+    # torch 2.14 and later warn that selective checkpointing does not use these hooks, but counts do not
+    # change
     warnings.filterwarnings("ignore", "A saved_tensors_hooks context")
     # also keep tensors that only C++ would hold in a Python object, so that they can be found
     with saved_tensors_hooks(_identity, _identity):
@@ -95,13 +96,13 @@ def tensors_held() -> Iterator[LiveTensorCounter]:
 
 
 def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
-    # collect garbage first, because it must not count as held
+    # collect garbage first, so that it does not count as held
     gc.collect()
     tensors = [obj for obj in gc.get_objects() if issubclass(type(obj), torch.Tensor)]
-    # the known value of a fake tensor is the same tensor, which must not count twice
+    # a fake tensor and its known value are the same tensor, which must not count twice
     constants = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
     tensors = [tensor for tensor in tensors if id(tensor) not in constants]
-    # a gradient from backward becomes a Python object only when it is accessed
+    # a gradient from backward only becomes a Python object when it is accessed
     tensors += [
         tensor.grad
         for tensor in tensors
@@ -120,7 +121,7 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if isinstance(tensor, FakeTensor):  # the storage has no address, but its size counts
+        if isinstance(tensor, FakeTensor):  # its storage has no address, but a size
             storages[storage._cdata] = storage.nbytes()
         elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()

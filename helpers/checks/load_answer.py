@@ -12,14 +12,14 @@ ANSWER_FILE = "<answer>"
 
 def build(source: str, name: str) -> Any:
     """Execute an answer's source in `__main__` and return the object called `name`."""
-    # code that reads a function's source, such as torch.jit.script, should find it, as in a notebook
+    # as in a notebook, code such as torch.jit.script should be able to read a function's source
     linecache.cache[ANSWER_FILE] = (
         len(source),
         None,
         source.splitlines(keepends=True),
         ANSWER_FILE,
     )
-    # in `__main__`, because pickle looks there for objects that an answer sends to other ranks
+    # use `__main__`, because pickle looks there for objects that an answer sends to other ranks
     namespace = sys.modules["__main__"].__dict__
     exec(compile(source, ANSWER_FILE, "exec"), namespace)
     return namespace[name]

@@ -41,11 +41,11 @@ from helpers.ranks.run import Run
 
 # The largest number of further cases of one world size, and of cases drawn to separate two mistakes.
 _MAX_OTHER_CASES = 4
-# Parts of an error's text that differ from run to run: addresses, paths, ports, and the prefix, with a
-# time, of lines that torch logs.
+# Parts of an error's text that differ from run to run: addresses, paths, ports, and the prefix with a time in
+# lines logged by torch.
 _VARYING_TEXT_PATTERN = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
-    # pybind's stack of a future's callback: its depth depends on whether the future was already done
+    # pybind's stack of a future's callback, whose depth depends on whether the future was already done
     r"|\n\nAt:\n[\s\S]*"
 )
 
@@ -68,7 +68,7 @@ def find_mistake(
     """Return the mistake that behaves like the answer, or None.
 
     shown_case, outcome: the case shown to the learner, and its outcome. wrong_cases, passed_cases: other
-    cases in which the answer was wrong, or right. matches: earlier results, to which this result is added, so
+    cases in which the answer was wrong or right. matches: earlier results, to which this result is added, so
     that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
@@ -90,7 +90,7 @@ def find_mistake(
         part_key = f"{key} in part"
         if in_part and not matches[key] and part_key not in matches:
             matches[part_key] = _find_title(answer, *cases, alike_in_first_part)
-    # by title, because the mistake may have been found for another learner's answer
+    # look it up by title, because the mistake may have been found for another learner's answer
     title = matches[key] or matches.get(part_key, "")
     mistake = next((mistake for mistake in mistakes if mistake.title == title), None)
     if mistake is None or matches[key]:
@@ -101,7 +101,7 @@ def find_mistake(
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
     """Return a digest of an answer's behavior in some cases.
 
-    A difference in one last digit makes two digests differ.
+    Two digests differ even if only one last digit differs.
     """
     digest = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for execution in executions:
@@ -127,7 +127,7 @@ def _find_title(
     alike = alike or behave_alike
     size = shown_case.case.world_size
     same_size_wrong = [execution for execution in wrong_cases if execution.case.world_size == size]
-    # a mistake that fails a case which the answer passes is a different mistake
+    # a mistake that fails a case passed by the answer is a different mistake
     same_size_passed = [
         execution for execution in passed_cases if execution.case.world_size == size
     ]
@@ -137,7 +137,7 @@ def _find_title(
         [shown_case, *same_size_wrong[:1], *same_size_passed[:1], *same_size_passed[1:][-1:]],
         alike=alike,
     )
-    # Cases of a different size say more than further ones of the same size.
+    # Cases of a different size reveal more than further cases of the same size.
     other_sizes = _cases_of_other_sizes(size, wrong_cases, passed_cases)
     for failing, passing in other_sizes:
         weak_cases = [*failing[1:], *passing] if _can_share(shown_case) else passing[:1]
@@ -152,7 +152,7 @@ def _find_title(
             answer, candidates, list(_run_on_further_cases(answer, shown_case)), alike=alike
         )
     if alike is alike_in_first_part and candidates:
-        # a pair of mistakes also explains the part, but claims more
+        # a combination of two mistakes also explains this part, but claims more
         candidates = [min(candidates, key=lambda mistake: len(mistake.edit or mistake.source))]
     sentences = {mistake.words for mistake in candidates}
     return candidates[0].title if len(sentences) == 1 else ""
@@ -163,8 +163,8 @@ def _cases_of_other_sizes(
 ) -> list[tuple[list[Execution], list[Execution]]]:
     """Return the failed and the passed cases of at most two other world sizes.
 
-        The sizes are the smallest size at which some cases failed, and the size at which most cases passed. A
-    world costs 50 ms.
+    These are the smallest size with failed cases and the size with the most passed cases. Running a world
+    takes 50 ms.
     """
     failing = _group_by_size(size, wrong_cases)
     passing = _group_by_size(size, passed_cases)
@@ -189,7 +189,7 @@ def _group_by_size(
 def _run_on_further_cases(answer: Worlds, shown_case: Execution) -> Iterable[Execution]:
     """Draw further cases and run the answer on them."""
     sizes = {shown_case.case.world_size}
-    # a separate secret, because the visible cases did not distinguish the mistakes
+    # use a separate secret, because the visible cases did not distinguish the mistakes
     own_server = answer.connection is None
     for case in draw(answer.exercise, ADVICE_SECRET, own_server=own_server):
         if case.world_size not in sizes and len(sizes) <= _MAX_OTHER_CASES:
@@ -204,7 +204,7 @@ def _similar_mistakes(
     weak_cases: Sequence[Execution] = (),
     alike: Alike | None = None,
 ) -> list[KnownMistake]:
-    """Return the mistakes that behave like the answer in all of these cases. One world runs for each size.
+    """Return the mistakes that behave like the answer in all of these cases. Run one world for each size.
 
     weak_cases: cases of the same size in which a mistake only needs to pass or fail like the answer.
     """
@@ -234,17 +234,17 @@ def _similar_mistakes(
 
 
 def _world_key(execution: Execution) -> tuple[int, int]:
-    """Return a key that is equal for cases which may share a world, and unique for any other case."""
+    """Return a key that is the same for cases that may share a world, and unique for any other case."""
     return execution.case.world_size, 0 if _can_share(execution) else id(execution.case)
 
 
 def _can_share(execution: Execution) -> bool:
-    # if the answer failed here, a program that fails alike would end the world for all others
+    # if the answer failed here, a program that fails in the same way would end the world for all others
     return Turn(execution.case, 0).may_share and execution.run.failure is None
 
 
-def _pass_alike(exercise: Exercise, one: Execution, other: Execution) -> bool:
-    return judge(exercise, one).passed is judge(exercise, other).passed
+def _pass_alike(exercise: Exercise, execution: Execution, other_execution: Execution) -> bool:
+    return judge(exercise, execution).passed is judge(exercise, other_execution).passed
 
 
 # Maps a program and a case to the run while `record_runs` is active; otherwise None.
@@ -254,7 +254,7 @@ _MAX_RECORDED_RUNS = 3000
 
 @contextmanager
 def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
-    """Keep the runs of known mistakes, so that a proof comparing all mistakes runs each only once per case.
+    """Keep the runs of known mistakes, so that a proof comparing all mistakes runs each once per case.
 
     Runs are large, because they contain all of the ranks' messages, so checks of learners' answers keep none.
     """
@@ -271,7 +271,7 @@ def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
 def _run_or_reuse(
     worlds: Worlds, turns: Sequence[Turn], in_one_world: bool
 ) -> list[list[Execution]]:
-    """Run all programs of `worlds` like `_run_programs`, except if their runs on these turns are kept."""
+    """Run all programs of `worlds` like `_run_programs`, unless their runs on these turns have been kept."""
     if _recorded_runs is None:
         return _run_programs(worlds, range(len(worlds.programs)), turns, in_one_world)
     recorded = _recorded_runs
@@ -308,7 +308,7 @@ def _run_or_reuse(
 
 
 def _turn_key(exercise: Exercise, turn: Turn) -> bytes:
-    """Return a key for a case's content: cases are drawn again for each answer, as new objects."""
+    """Return a key for a case's content, because for each answer the same cases are drawn as new objects."""
     case = turn.case
     code = f"{exercise.name} {exercise.case} {exercise.driver} {exercise.kind}"
     description = f"{code} {turn.number} {case.label}"
@@ -329,7 +329,7 @@ def _run_programs(
     """Run each program on each turn; return the runs, up to the failure if a program fails.
 
     in_one_world: run all programs in one world as long as each leaves it clean. If a program does not, run
-    half of them in each of two worlds, and so on. Otherwise each program has separate worlds.
+    each half of the programs in a separate world, and so on. If False, each program has separate worlds.
     """
     if in_one_world and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
@@ -337,7 +337,7 @@ def _run_programs(
             shared = worlds.run_turns(all_turns)
             if shared is not None:
                 runs = shared[0]
-                # The last program cannot affect another program by leaving something behind.
+                # Traces left behind by the last program cannot affect another program.
                 if all(is_clean(execution.run.trace) for execution in runs[: -len(turns)]):
                     return [
                         runs[start : start + len(turns)]
@@ -364,8 +364,8 @@ def _run_programs(
 def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> bool:
     """Return whether a check of this exercise can see no difference between two programs in a case.
 
-    They have the same failure or, on every rank, the same values within the check's tolerance, the same
-    dtypes and shapes, the same changed inputs, and the same broken rules.
+    This is the case if both have the same failure, or if they have the same values within the check's
+    tolerance, the same dtypes and shapes, the same changed inputs, and the same broken rules on every rank.
     """
     if execution.run.failure is not None or other.run.failure is not None:
         same_type = type(execution.run.failure) is type(other.run.failure)
@@ -387,7 +387,7 @@ def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> 
 def alike_in_first_part(exercise: Exercise, answer: Execution, mistake: Execution) -> bool:
     """Return whether a mistake explains the first part that is wrong in an answer with several mistakes.
 
-    That part has the same wrong value on every rank, and all other parts that the mistake makes wrong are
+    This part has the same wrong value on every rank, and all other parts that are wrong with the mistake are
     also wrong in the answer.
     """
     if not (_has_comparable_part(answer) and mistake.run.failure is None):
@@ -435,7 +435,7 @@ def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
 
 
 def _end_reason(run: Run) -> list[Any]:
-    """Return why a run failed: the error, or which rank waits in which call; empty if it did not fail."""
+    """Return the reason for a run's failure: the error, or each rank's waiting call; empty for a success."""
     failure = run.failure
     if isinstance(failure, RankFailed):
         return [failure.error.kind, _VARYING_TEXT_PATTERN.sub("", failure.error.message)]

@@ -1,4 +1,4 @@
-"""Advise on a module or a file that was not found, if the error shows why it is missing."""
+"""Return advice on a module or a file that was not found, if the error shows why it is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_FILE_ADVICE = (
     "If a rank writes the file, the other ranks must wait until it has done so. If the file is "
     "your own, write the required contents into a cell: only the notebook is handed in."
 )
-# A folder that a launch made for its ranks: its files were made by the program or for it.
+# A folder that a launch made for its ranks. Its files were made by the program or for the program.
 _FOLDER_OF_LAUNCH_PATTERN = re.compile(r"/world-\d+/")
 
 

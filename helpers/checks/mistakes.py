@@ -1,12 +1,13 @@
 """An exercise's known mistakes: wrong programs, each with a sentence for its author.
 
-They are in NAME.answers (see `answer_file`), next to the exercise's Python file. Many are close to a
-solution. A learner's bundle therefore has NAME.sealed instead. It contains only the mistakes, and is
-compressed, so that opening the file shows none of them. Each program in it is whole, because a check runs it.
+They are in NAME.answers (see `answer_file`), next to the exercise's Python file. Because many of them are
+close to a solution, a learner's bundle has NAME.sealed instead. This file contains only the mistakes, and is
+compressed, so that opening the file reveals none of them. Each program in it is complete, so that a check can
+run it.
 
 Mistakes that an instructor has collected from a class are in files of the same form in a separate folder:
 `$REAL_RANKS_MISTAKES` or, if it is not set, `work/mistakes` of this copy of the course. They are read after
-the course's.
+the course's mistakes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from helpers.checks.answer_file import (
 )
 from helpers.checks.reference_source import MissingSolution, Program, read_reference
 
-if TYPE_CHECKING:  # the exercise itself needs torch, but its mistakes do not
+if TYPE_CHECKING:  # the exercise needs torch, but its mistakes do not
     from helpers.checks.exercise import Exercise
     from helpers.checks.headings import Heading
 
@@ -50,7 +51,7 @@ class KnownMistake:
     such a mistake, so it may have no program.
 
     edit: the difference from the solution, or from the right answer called `base`; "" if the program was
-    written whole.
+    written as a whole.
     """
 
     title: str
@@ -80,7 +81,7 @@ def _read_mistakes(answers_path: Path, own_path: Path) -> tuple[KnownMistake, ..
     sealed_path = answers_path.with_suffix(SEALED)
     mistakes: tuple[KnownMistake, ...] = ()
     if answers_path.is_file():
-        # If this copy of the course lacks the solution, its edits cannot be read, and are left out.
+        # If this copy of the course lacks the solution, edits of it cannot be read and are left out.
         with suppress(MissingSolution):
             mistakes = select_mistakes(read_answers_at(answers_path))
     elif sealed_path.is_file():
@@ -132,7 +133,7 @@ def readable_program(mistake: KnownMistake) -> str:
 
 
 def clear_caches() -> None:
-    """Forget the contents of read files, so that the files are read again when needed."""
+    """Forget the contents of all files, so that they are read again when needed."""
     _read_mistakes.cache_clear()
     read_answers_at.cache_clear()
     read_reference.cache_clear()
@@ -156,7 +157,7 @@ def select_mistakes(answers: Sequence[KnownAnswer]) -> tuple[KnownMistake, ...]:
 
 
 def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
-    """Read the mistakes of a file whose programs are whole, such as an instructor's file.
+    """Read the mistakes in a file of complete programs, such as an instructor's file.
 
     Raises:
         ValueError: An entry is malformed. The message names file and line.
@@ -167,8 +168,8 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after its last mistake.
 
-    path: the path of the file, by which its solution is found. Raise ValueError if reading the result
-    would not return the answers of `text` and exactly this one.
+    path: the path of the file, used for finding its solution. Raise ValueError if reading the result would
+    not return exactly the answers of `text` and this mistake.
     """
     words = " ".join(mistake.words.split())
     source = mistake.source.lstrip("\n").rstrip("\n") + "\n"

@@ -19,12 +19,12 @@ Parts = Mapping[str, Any]
 class NamedParts:
     """Judges a dict returned by a driver, part by part.
 
-    right[r] belongs to rank r, and its parts are judged in their order. If the right value of a part is "",
-    the part is an observation of the driver, and any other text describes a problem. If the right value is
-    not a text, a returned text says why the driver has no value. scale: the size of the numbers that are
-    summed, or a dict with the size for each part. advice: a function that is called with the name of the
-    first wrong part and all parts, and returns a sentence or ""; or a dict of such sentences by name. unused:
-    parts that may be None or zeros, such as gradients that no rank has.
+    right[r] belongs to rank r, and its parts are judged in order. If the right value of a part is "", the
+    part is an observation of the driver, and any other text describes a problem. If the right value is not a
+    text, a returned text explains why the driver has no value. scale: the size of the summed numbers, or a
+    dict with the size for each part. advice: a function that takes the name of the first wrong part and all
+    parts, and returns a sentence or ""; or a dict of such sentences by name. unused: parts that may be None
+    or zeros, such as gradients that no rank has.
     """
 
     right: Sequence[Parts]
@@ -49,7 +49,7 @@ class NamedParts:
         return Finding(problem if is_observation else f"{name}: {problem}", advice)
 
     def first_problem(self, got: Any, rank: int) -> tuple[str, str]:
-        """Return the name of the first wrong part, and its difference."""
+        """Return the name of the first wrong part, and its difference from the right value."""
         if not isinstance(got, dict):
             return "", "nothing was returned"
         for name, expected in self.right[rank].items():
@@ -76,15 +76,15 @@ class NamedParts:
             text = _text_or_nothing(value)
             return f"{text}; expected: {expected}" if expected else text
         if isinstance(value, str):
-            # the text says why the driver has no value
+            # the text explains why the driver has no value
             return value
         if value is None and expected is not None:
             return "it is missing"
         return difference(expected, value, scale=self._scale_of(name))
 
     def same(self, one: Any, other: Any, rank: int, names: Sequence[str] = ()) -> bool:
-        """Return whether two programs returned the same judged parts, or the same parts `names`."""
-        # a hostile rank may return anything, not only the driver's result
+        """Return whether two programs' values agree in all judged parts, or in the parts `names`."""
+        # a hostile rank may return any value instead of the driver's result
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(

@@ -1,11 +1,11 @@
-"""Try an answer on the cases of several secrets together, with half as many worlds as separately.
+"""Try an answer on the cases of several secrets together, which takes half as many worlds.
 
     Exercise.draw, for each secret -> cases -- one world per size --> all pass: the results
                                                                           `--> else: None
 
-A grader tries this first, because most answers of a class are right. If an answer fails, nothing from the run
-may be shown: each rank had the inputs of all secrets, including hidden ones, and could return them as its
-result.
+A grader tries this first, because most answers of a class are right. If an answer fails, no part of the run
+may be shown, because each rank had the inputs of all secrets, including hidden ones, and could return them as
+its result.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _passing_results(
 
 
 def _judge_group(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
-    """Judge cases of one size, by id() of the case; leave out cases that could not share the world."""
+    """Judge cases of one size, except those that could not share the world. Keys are id() of the cases."""
     if len(group) > 1:
         return {key: run.verdict for key, run in run_in_one_world(worlds, group).items()}
     return {id(turn.case): judge_case(worlds.exercise, worlds.run_alone(turn)) for turn in group}

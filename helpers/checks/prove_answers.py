@@ -37,14 +37,14 @@ from helpers.views.plain import plural
 from helpers.views.verdict import verdict_text
 
 # A name in braces that should have been replaced by a case's fact. Braces in an f-string such as f"{rank}"
-# are Python.
+# are part of Python.
 _FACT_IN_BRACES_PATTERN = re.compile(r"\{(?!rank\b)\w+\}")
 MAX_EDIT_LINES = 8
 """Largest number of lines in an edit. A program that differs in more lines is stored whole."""
 
 
 class CannotAdd(Exception):
-    """A wrong answer cannot become a known mistake. The message is one line with the reason."""
+    """A wrong answer cannot become a known mistake. The message is a single line with the reason."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Proof:
 
     outcome: the outcome of the check. failed_count, case_count: the number of failed cases (up to the case
     that ended the check), and of all cases. advice: the sentence shown to its author. others: titles of the
-    mistakes to which the shown sentence belongs, if it is not this mistake's. flaw: the result of
+    mistakes to which the shown sentence belongs, if it belongs to other mistakes. flaw: the result of
     `find_flaw`. broken_rules: the rules that the mistake breaks.
     """
 
@@ -139,10 +139,10 @@ def top_level_names(tree: ast.Module) -> set[str]:
 
 
 def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE_SECRET) -> str:
-    """Return how a check differs from the file's claims about an answer, or "".
+    """Return the difference between a check and the file's claims about an answer, or "".
 
     On hidden cases, which have no advice, a wrong answer only has to fail. A script's mistake without a
-    program is proved by the wrong answers that name it.
+    program is proved by the wrong answers that refer to it.
     """
     if flaw_text := find_flaw(exercise, entry):
         return flaw_text
@@ -176,7 +176,7 @@ _recorded_runs: dict[bytes, Execution] = {}
 
 
 def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
-    # Source lines are known, as in a learner's cell, because some advice depends on the failing line.
+    # Source lines are known, as in a learner's cell, because some advice depends on the line that fails.
     lines = (Origin(1, source.count("\n") + 1, 0, 1),)
     answer = Answer(exercise.name, source, lines)
     with record_runs(_recorded_runs):
@@ -190,12 +190,13 @@ def add_mistake(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistak
     """
     mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text(encoding="utf-8"))
     _check_addable(exercise, mistake)
-    # an answer that does not parse is rejected by the notebook and never reaches a case
+    # an answer that does not parse is rejected by the notebook before any case runs
     try:
         ast.parse(mistake.source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
-    # write and read the entry in the file's form, so that the proof tests the entry that will be read later
+    # write the entry to the file's format and read it again, so that the proof tests the entry that will be
+    # read later
     if flaw_text := find_flaw(exercise, mistake):
         raise CannotAdd(f"{file.name}: {flaw_text}")
     mistake = _shorten_to_edit(exercise, mistake)
@@ -252,7 +253,7 @@ def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
 
 
 def _free_title(exercise: Exercise, title: str) -> str:
-    """Return the title, with a number if it is in used_titles: two programs may deserve one sentence."""
+    """Return the title, with a number if it is already used: two programs may deserve the same sentence."""
     used_titles = {other.title for other in known_mistakes(exercise)}
     titles = (title if number == 1 else f"{title} {number}" for number in count(1))
     return next(candidate for candidate in titles if candidate not in used_titles)
@@ -276,7 +277,7 @@ def _insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) 
 
 def _append_to_file(path: Path, mistake: KnownMistake) -> None:
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
-    # encode before opening the file: half of a surrogate pair must not cost the file's content
+    # encode before opening the file, so that half of a surrogate pair cannot destroy the file's content
     content = _insert_mistake(old_text, mistake, path).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -284,7 +285,7 @@ def _append_to_file(path: Path, mistake: KnownMistake) -> None:
 
 
 def is_sentence(words: str, shown_text: str) -> bool:
-    """Return whether a shown sentence is this one, with the facts of some case filled in."""
+    """Return whether a shown sentence is `words` with the facts of some case filled in."""
     # facts are arbitrary, so braces match any text
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
     return re.fullmatch(pattern, shown_text, re.DOTALL) is not None
@@ -317,7 +318,7 @@ def proof_table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
                     f"; the answer also breaks {rules}, and that message is shown instead: write "
                 )
                 comment += "the entry as `wrong: ... | breaks: ...`"
-            # if two behave alike, `match_mistakes` shows neither sentence
+            # if two mistakes behave alike, `match_mistakes` shows neither sentence
             elif not proof.advice or proof.advice not in {
                 other_proof.mistake.words for other_proof in proofs
             }:

@@ -1,4 +1,4 @@
-"""Read an exercise's reference solution, the program that known answers are edits of.
+"""Read an exercise's reference solution, which is the base of the edits in known answers.
 
 solutions/NN_topic.ipynb --build_answer--> source: the solution and all its parts, without the markers
                                            own: the lines of the exercise's cell

@@ -30,7 +30,7 @@ class _Exercises(Mapping[str, Exercise]):
 @cache
 def _load_exercise(name: str) -> Exercise:
     heading = headings()[name]
-    # import only this file, so that checking one exercise does not pay for the others
+    # import only this file, so that checking one exercise does not import the others
     return add_heading(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
 
 

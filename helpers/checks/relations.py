@@ -1,6 +1,6 @@
 """Advise on wrong values: find a sentence that explains every wrong rank of every wrong case.
 
-`RELATIONS` lists simple relations between a wrong value and the right one, which are facts in any exercise.
+`RELATIONS` lists simple relations between a wrong value and the right one, which apply to any exercise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WrongValue:
 
     @cached_property
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The right and the wrong value if both are numbers or tensors of one shape, or None.
+        """The right and the wrong value if both are numbers or tensors of the same shape, otherwise None.
 
         A number is compared like a tensor of one element.
         """
@@ -71,7 +71,7 @@ class Relation:
     applies: Callable[[WrongValue], bool]
     words: str
     asks_for_factor: bool = False
-    """Whether the advice changes every result by a factor, so it must not make a right result wrong."""
+    """Whether the advice multiplies every result by a factor, which must not make a right result wrong."""
 
 
 def _is_argument(wrong: WrongValue) -> bool:
@@ -156,7 +156,7 @@ def _is_multiple(wrong: WrongValue, factor: float) -> bool:
     expected, returned = wrong.doubles
     if same(expected * factor, returned, 1e-4):
         return True
-    # a mean of whole numbers is rounded
+    # the mean of whole numbers is rounded
     is_whole = not wrong.tensors[0].is_floating_point()
     is_near = bool(((expected * factor - returned).abs() <= 1).all())
     return is_whole and bool(returned.abs().max() > 8) and is_near
@@ -240,7 +240,7 @@ RELATIONS = (
     Relation("reversed", _is_reversed, "These are the right elements in reverse order."),
     Relation("different order", _is_reordered, _WRONG_ORDER_ADVICE),
 )
-"""The relations in the order of trying them: the first that explains all wrong ranks is shown."""
+"""The relations in the order in which they are tried. The first that explains all wrong ranks is shown."""
 _FACTOR_WORDS = frozenset(relation.words for relation in RELATIONS if relation.asks_for_factor)
 
 
@@ -258,9 +258,9 @@ def advise(
 ) -> str:
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
-    passed_cases: passed cases, which must stay right with the factor in a sentence. shape: the answer's
-    shape. Advice on a missing value requires a path without a `return`, or a returned result of a call to
-    torch.distributed, because None is the right value of some cases.
+    passed_cases: passed cases, which must still be right with the factor in a sentence. shape: the answer's
+    shape. Advice on a missing value is only given if there is a path without a `return`, or if the result of
+    a call to torch.distributed is returned, because None is the right value of some cases.
     """
     wrong = [
         (execution, rank, finding)
@@ -279,7 +279,7 @@ def advise(
         return _RESULT_OF_CALL_ADVICE.format(call=shape.returned_call)
     if shape.may_return_nothing and all(value is None for value in returned):
         return PRINTED_ONLY_ADVICE if any(executions[0].run.output) else NOTHING_RETURNED_ADVICE
-    # a sentence that explains one wrong rank but not another is at best half of the explanation
+    # a sentence that explains only some of the wrong ranks is at best half of the explanation
     first, *others = wrong
     for words in _explain_value(*first, shape):
         if all(
@@ -302,7 +302,7 @@ def _is_factor_refuted(sentence: str, passed_cases: Sequence[Execution]) -> bool
 def _has_nonzero(value: Any) -> bool:
     try:
         return bool(torch.as_tensor(value).any())
-    except Exception:  # a hostile value, or a kind without multiplication
+    except Exception:  # a hostile value, or one that cannot be multiplied
         return False
 
 
@@ -312,7 +312,7 @@ def _explain_value(
     """Return all sentences that explain one rank's value, starting with the exercise's sentences."""
     advice = (finding.advice,) if isinstance(finding.advice, str) else finding.advice
     words = [*filter(None, advice)]
-    # a hostile value may raise an error on any access; then there is no advice
+    # a hostile value may raise an error on any access, in which case there is no advice
     with contextlib.suppress(Exception):
         wrong = WrongValue(execution.case, rank, execution.run.values[rank], shape)
         for relation in find_relations(wrong):

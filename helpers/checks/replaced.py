@@ -1,9 +1,9 @@
 """Inside a rank: find functions of the course, torch and Python that an answer has replaced.
 
 An answer runs in the process that judges parts of it and reports them, so it can replace any function called
-by that code: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. All these
-ways are found, because the contents of modules and classes are recorded before the answer is built, and
-compared after the last case.
+by the judging code: by assignment, through a module's dictionary, by an alias, or with `unittest.mock`. All
+of these ways are detected, because the contents of modules and classes are recorded before the answer is
+built, and compared after the last case.
 
 Not detected are a function restored before then, a changed variable in a function's frame, and an answer that
 changes the comparison.
@@ -20,7 +20,7 @@ from typing import Any
 from helpers.ranks.rank_context import this_rank
 
 # Modules outside the course that are used for judging values and sending reports. The list is short, because
-# looking at an object copies a memory page that the rank still shares with its server.
+# accessing an object copies a memory page that the rank still shares with its server.
 _WATCHED_MODULES = (
     "builtins",
     "inspect",
@@ -61,8 +61,8 @@ _MAX_NAMES = 20
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     """Record the contents of modules and classes; return a function that reports later replacements.
 
-    An added name is reported only if it hides a built-in function or a function of a base class.
-    report: called with the names, one per line. Like the comparison, it must not look up anything.
+    Added names are only reported if they hide a built-in function or a function of a base class.
+    report: called with the names, one per line. Like the comparison, it must not look up any names.
     """
     max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType
     holders = list(_watched_holders())
@@ -82,8 +82,8 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
         if type(value) is FunctionType
     ]
 
-    # This calls only functions that were looked up before the answer was built, and methods of built-in
-    # types, which no answer can replace.
+    # Only call functions that were looked up before the answer was built, and methods of built-in types,
+    # which no answer can replace.
     def compare() -> None:
         replaced: list[str] = []
         for name, namespace, values in contents:
@@ -122,7 +122,7 @@ def _watched_holders() -> Iterator[tuple[str, Any]]:
                 if value.__module__ == name:
                     yield f"{name}.{key}", value
             elif is_driver and isinstance(value, ModuleType):
-                watched[value.__name__] = value  # its driver calls it
+                watched[value.__name__] = value  # the exercise's driver calls it
     for name, module in watched.items():
         if not name.startswith("helpers.") and name not in _EXCLUDED_MODULES:
             yield name, module
@@ -136,7 +136,7 @@ def _course_modules(
     package: ModuleType = sys.modules["helpers"],
 ) -> Iterator[tuple[str, ModuleType]]:
     """Yield the imported modules of the course, found through their packages."""
-    # not from sys.modules: going through all its names would copy a thousand pages of memory
+    # do not use sys.modules, because going through all its names would copy a thousand pages of memory
     prefix = package.__name__ + "."
     for value in list(vars(package).values()):
         if isinstance(value, ModuleType) and value.__name__.startswith(prefix):

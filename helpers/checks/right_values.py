@@ -1,9 +1,10 @@
-"""Find the right values of cases by running the reference solution on them.
+"""Find the right values of cases by running the reference solution.
 
     Exercise.draw --cases--> separate worlds: the reference's source --each rank's value--> Case.right
 
 The reference runs before any answer, and never on a rank server used by answers, so no answer can influence
-it. Its results for the cases of a secret are kept, so a second check of the exercise starts no worlds.
+it. Its results for the cases of a secret are kept, so a second check of the exercise needs no worlds for
+them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LOW_CASES = 8
 LOW_CALLS = 60
 """The same number for a pure function, whose calls take almost no time."""
 CaseSet = tuple[str, str]
-"""A set of cases: the secret and a kind.
+"""A set of cases, given by the secret and a kind.
 
 The kinds are "" for all cases, "small 2" for the cases of two ranks with small numbers, "low 2" for small
 cases.
@@ -72,7 +73,7 @@ class Reference:
         return NamedParts(parts, scale, self.advice, self.unused)
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
-        """Return whether two programs returned the same values, if the right values are unknown."""
+        """Return whether two programs returned the same values; used while the right values are unknown."""
         right = self.right([one])
         return right.same(one, other, 0) if isinstance(right, NamedParts) else same(one, other)
 
@@ -80,7 +81,8 @@ class Reference:
 def draw(exercise: Exercise, secret: str, *, own_server: bool = True) -> tuple[Case, ...]:
     """Draw the cases with a secret, and fill in the reference's values. Raise CheckFault.
 
-    own_server: the reference may run on this process's rank server. Otherwise call `run_reference` first.
+    own_server: whether the reference may run on this process's rank server. If not, call `run_reference`
+    first.
     """
     return fill_case_set(exercise, (secret, ""), own_server=own_server)
 
@@ -105,7 +107,7 @@ def fill_case_set(
 
 def case_sets_of(exercise: Exercise, secret: str) -> list[CaseSet]:
     """Return all sets of cases that a check with this secret may draw."""
-    # No small cases of hidden ones are drawn, because results do not show which hidden case failed
+    # No small hidden cases are drawn, because results do not show which hidden case failed
     if secret != VISIBLE_SECRET:
         return [(secret, "")]
     sizes = sorted({case.world_size for case in exercise.draw()})
@@ -233,5 +235,5 @@ def reference_source(exercise: Exercise) -> str:
 
 
 def seal_reference(source: str) -> bytes:
-    """Compress a reference solution for a learner's bundle, so that opening the file shows nothing."""
+    """Compress a reference solution for a learner's bundle, so that opening the file reveals nothing."""
     return bz2.compress(json.dumps(source).encode())

@@ -1,4 +1,4 @@
-"""Define rules on how ranks must communicate: each reads a run's trace, and has a sentence for learners.
+"""Define rules on the ranks' communication. Each reads a run's trace, and has a sentence for learners.
 
 A rule is a small object with `text`, which the learner reads in the task and in the result, and `problem`,
 which returns "" or the problem with this trace. Amounts may be a number, or a function of the case and the
@@ -23,7 +23,7 @@ from helpers.views.traffic_ledger import calls_by_phase
 Case = Any
 """The parts of a case that rules read: its world_size and its facts."""
 Amount = int | str | Callable[[Case, int], int]
-"""A number, the name of a fact of the case, or a function of (case, rank) that returns one."""
+"""A number, the name of a fact of the case, or a function of (case, rank) that returns a number."""
 
 
 class Rule(Protocol):
@@ -43,14 +43,14 @@ class Rule(Protocol):
     def on_each_call(self) -> bool: ...
 
     def problem(self, trace: Trace, case: Case) -> str:
-        """Return "", or one sentence that says which rank broke the rule, and how."""
+        """Return "", or a sentence that states which rank broke the rule, and how."""
         ...
 
 
 class FirstProblem:
     """A rule that finds its problems one by one; the learner reads the first."""
 
-    # not fields, because all rules of a class share them
+    # these are not fields, because all rules of a class share them
     forbids = False
     on_each_call = False
 
@@ -90,11 +90,11 @@ class Calls(FirstProblem):
     """Limits a rank's calls, and the bytes passed to them (`Event.nbytes`).
 
     op, phase: count only calls of this op, or within spans of this name; a rank that never reached the phase
-    breaks nothing. exactly, most: the required or largest number of calls. bytes_per_call, total_bytes: the
+    breaks no rule. exactly, most: the required or largest number of calls. bytes_per_call, total_bytes: the
     largest number of bytes in one call, and in all calls. all_ranks: count the calls of all ranks together.
-    missing, why, large_advice: a sentence added to the problem if there are fewer calls, more calls, or
-    larger calls (by default `why`). If no limit is given, the case's facts `calls` and `bytes` are used as
-    `most` and `total_bytes`.
+    missing, why, large_advice: a sentence added to the problem if there are too few, too many, or too large
+    calls (by default `why`). If no limit is given, the case's facts `calls` and `bytes` are used as `most`
+    and `total_bytes`.
     """
 
     op: str = ""
@@ -139,7 +139,7 @@ class Calls(FirstProblem):
             if calls is None:
                 continue
             sent = sum(call.nbytes for call in calls)
-            # check the bytes first, because too many bytes are the larger mistake
+            # check the bytes first, because sending too many bytes is the larger mistake
             if self.total_bytes is not None and sent > (
                 limit := resolve_amount(self.total_bytes, case, rank)
             ):
@@ -198,8 +198,8 @@ class Calls(FirstProblem):
 class OnePortRounds(FirstProblem):
     """All messages together take at most this many rounds.
 
-    Two messages from (or to) one rank are two rounds, even if neither depends on the other, as in the
-    formulas with latency and bandwidth.
+    As in the formulas with latency and bandwidth, two messages from (or to) one rank take two rounds, even if
+    neither depends on the other.
     """
 
     amount: Callable[[Case], int]
@@ -227,7 +227,7 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # look only at sends: each message has one, and its receiver may receive from any source
+            # only look at sends, because each message has one, while its receiver may receive from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {join_words([*map(str, allowed)])}"
@@ -237,14 +237,14 @@ class Peers(FirstProblem):
 
 @dataclass(frozen=True)
 class Order(FirstProblem):
-    """The ops of each rank come in the order that `wanted(case, rank)` returns."""
+    """Each rank's ops come in the order returned by `wanted(case, rank)`."""
 
     wanted: Callable[[Case, int], tuple[str, ...]]
     text: str
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
-            # compare the order in which calls were issued; waits may come in any order
+            # compare the order in which calls were issued, because waits may come in any order
             ops = tuple(event.op for event in trace.calls.of(rank))
             wanted = self.wanted(case, rank)
             if ops != wanted:
@@ -270,19 +270,19 @@ class Predicate:
 
 def resolve_amount(amount: Amount, case: Case, rank: int) -> int:
     """Return the value of an amount on one rank of a case."""
-    # rules are written once for all cases, so a name stands for a number drawn in the case
+    # rules are written once for all cases, so a name represents a number drawn in the case
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)
 
 
 def is_wrong_count(count: int, expected: int, at_most: bool) -> bool:
-    """Return whether a number differs from the wanted one. With `at_most`, smaller numbers are also right."""
+    """Return whether a number differs from `expected`. With `at_most`, smaller numbers are also right."""
     return count > expected or (count < expected and not at_most)
 
 
 def with_space(sentence: str) -> str:
-    """Append a sentence to others; an empty one adds nothing."""
+    """Return a sentence with a space before it, to be appended to others; "" for an empty sentence."""
     return f" {sentence}" if sentence else ""
 
 

@@ -1,4 +1,4 @@
-"""Define rules on collectives: each asynchronous one is waited for, and each names the right root."""
+"""Define rules on collectives: asynchronous ones must be waited for, and the root must be right."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class WaitsForAll(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
-            # A wait is required even if the collective has already ended, because the answer could not
-            # know. A collective started by torch, such as a functional one, is awaited when its result is
+            # A wait is required even if the collective has already ended, because the answer could not know
+            # this. A collective started by torch, such as a functional one, is awaited when its result is
             # used.
             awaited = event.wait_ns is not None or bool(event.by)
             if event.is_collective and event.asynchronous and not awaited:
@@ -34,7 +34,7 @@ class WaitsForAll(FirstProblem):
 
 @dataclass(frozen=True)
 class Root(FirstProblem):
-    """Every collective with a root names the rank that is the case's fact `named`."""
+    """Every collective with a root uses the rank in the case's fact `named`."""
 
     named: str
     on_each_call = True

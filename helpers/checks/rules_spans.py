@@ -1,4 +1,4 @@
-"""Define rules on the spans of a rank's work: which calls start before, in or after them."""
+"""Define rules on the spans of a rank's work: the calls that start before, in or after them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SpanInFlight(FirstProblem):
             same_name_spans = [
                 event for event in trace.of(rank) if event.op == "span" and event.call == self.name
             ]
-            # the learner may have put a span of this name around a call that already records such a span
+            # the learner may have added a span of this name around a call that already records such a span
             spans = [
                 event
                 for event in same_name_spans

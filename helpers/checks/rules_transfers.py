@@ -1,4 +1,4 @@
-"""Define rules on nonblocking transfers: which are in flight, and when.
+"""Define rules on nonblocking transfers: which of them are in flight, and when.
 
 The exercises on isend, irecv and batch_isend_irecv use them in addition to those of `rules.py`.
 """
@@ -40,7 +40,7 @@ class EachIsWaitedFor(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # a transfer that the rank has seen to end needs no wait, however the rank saw it
+            # a transfer needs no wait if the rank has seen its end, in whatever way
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
                 # in a loop, all transfers have the same line, so a number identifies the transfer
                 same_line = [
@@ -54,13 +54,17 @@ class EachIsWaitedFor(FirstProblem):
                 )
 
 
-def _is_same_transfer(one: Event, other: Event) -> bool:
-    return (one.op, one.peer, one.where) == (other.op, other.peer, other.where)
+def _is_same_transfer(transfer: Event, other_transfer: Event) -> bool:
+    return (transfer.op, transfer.peer, transfer.where) == (
+        other_transfer.op,
+        other_transfer.peer,
+        other_transfer.where,
+    )
 
 
 @dataclass(frozen=True)
 class InFlightTogether(FirstProblem):
-    """The transfers of a rank come in rounds of `amount`, each round issued before its first wait."""
+    """The transfers of a rank come in rounds of `amount`, each of which is issued before its first wait."""
 
     amount: Amount
     text: str = "all transfers of a round are in flight together"
@@ -80,6 +84,6 @@ class InFlightTogether(FirstProblem):
 
 def transfer_name(event: Event) -> str:
     """Name a transfer by its call and its peer: "isend to rank 1"."""
-    # batch_isend_irecv starts several transfers under one name, so the op is more specific
+    # batch_isend_irecv starts several transfers under its name, so the op is more specific
     call = event.call if event.call.startswith("i") or not event.asynchronous else event.op
     return f"{call} {'to' if event.op == 'send' else 'from'} rank {event.peer}"

@@ -1,4 +1,4 @@
-"""Make a Run of a script's ranks from the report of a script exercise.
+"""Make a Run for a script's ranks from the report of a script exercise.
 
 `grade` calls this in the launching process, on the report of the one rank that ran the script. A hostile
 answer may have written this plain data, so only its types are trusted.
@@ -69,7 +69,7 @@ def _find_failure(
         if isinstance(error, Mapping)
     ]
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
-    # If other workers waited for a failed one until the timeout, the failed one is the cause.
+    # If other workers waited for a failed worker until the timeout, the failed worker is the cause.
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
     if report.get("late"):

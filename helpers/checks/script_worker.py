@@ -1,8 +1,8 @@
 """Inside a process of a script exercise: run the exercise's worker driver, and leave a report.
 
 The composed `main.py` calls `main`. Its process was started by torchrun, mpiexec or a fork, and finds all its
-files in the folder of its script. It writes one file for each attempt and rank, which `scripts` reads. Errors
-go to stderr and into its exit code, as in any script.
+files in the folder of its script. For each attempt and rank, it writes a file to be read by `scripts`. As in
+any script, errors appear on stderr and in the exit code.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         _write_report(folder / f"{report_name()}.value", body)
         _finalize_mpi()
     except BaseException as error:
-        # report the error and raise it again, because the launcher must see how the script ends
+        # report the error and raise it again, because the launcher must see the script's exit code
         _write_report(
             folder / f"{report_name()}.error", json.dumps(asdict(describe_error(error))).encode()
         )
@@ -63,8 +63,8 @@ def _make_reporter(path: Path) -> Callable[[str], None]:
 
 
 _connection: socket.socket | None = None
-# DCP's threads write files, and also ask. Only one thread may ask at a time, because threads would read each
-# other's answers.
+# DCP's threads write files, and they also ask. Only one thread may ask at a time, because otherwise threads
+# would read each other's answers.
 _ask_lock = threading.Lock()
 
 
@@ -79,7 +79,7 @@ def ask(*question: Any) -> Any:
 
     That process never runs an answer's code, so its record of its answers and their times can be trusted. It
     may kill this worker instead of answering. The worker does not kill itself, because an answer could
-    replace any function that it would call for that.
+    replace any function needed for that.
     """
     connection = _connection
     assert connection is not None, "this worker was not forked by `run_with_forked_workers`"
@@ -103,14 +103,14 @@ def find_driver(name: str) -> Callable[..., Any]:
 
 def report_name() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
-    # without using a group, because it might not exist yet, or ever: mpiexec starts processes without torch's
+    # do not use a group, because it might not exist yet, or ever: mpiexec starts processes without torch's
     # variables
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 
 
 def _finalize_mpi() -> None:
-    """End MPI if the driver used it. This comes last, because mpiexec may exit once all processes did so."""
+    """Finalize MPI if the driver used it. Call this last: mpiexec may exit once all processes did this."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and not mpi.Is_finalized():
         mpi.Finalize()

@@ -3,8 +3,8 @@
     Source + worker driver + inputs --compose--> folder/main.py
     folder --under_torchrun or run_with_forked_workers--> reports in the folder --> a report for each rank
 
-The drivers of script exercises call this in a rank, and all processes that they start end with that rank.
-`script_runs` makes a Run of the report in the launching process.
+The drivers of script exercises call this in a rank, and all processes started by them end with this rank.
+In the launching process, `script_runs` makes a Run from the report.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Intervention(Enum):
 
 
 class Monitor:
-    """Answers the workers of a forked job, in the process that forked them and never runs an answer's code.
+    """Answers the workers of a forked job, in the process that forked them but never runs an answer's code.
 
-    The questions show the monitor how far each worker has come, and only the monitor decides which
-    worker is killed, and when. This base class answers nothing.
+    The questions show the monitor the progress of each worker, and only the monitor decides which worker is
+    killed, and when. This base class gives no answers.
     """
 
     def begin(self, attempt: int, size: int) -> None:
@@ -108,7 +108,7 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         Path(tempfile.mkdtemp(prefix="script-")),
         f"{driver.__module__}:{driver.__name__}",
     )
-    # write the inputs to files, so that torchrun's workers get them in the same way as forked ones
+    # write the inputs to files, so that torchrun's workers read them in the same way as forked workers
     (folder / "answer.py").write_text(answer.text, encoding="utf-8")
     (folder / "job.json").write_text(
         json.dumps({"answer": answer.name, "driver": name}), encoding="utf-8"
@@ -157,12 +157,12 @@ def run_with_forked_workers(
     keep_others_running: bool = False,
     monitor: Monitor | None = None,
 ) -> dict[str, Any]:
-    """Run a composed script like one agent, but within milliseconds, with workers forked from this rank.
+    """Run a composed script like a single agent, but within milliseconds, with workers forked from this rank.
 
     nproc: the number of workers, or a list with the number for each attempt of a job whose size changes. Each
-    worker's environment is the same as under torchrun. When one fails, the others are terminated `grace_s`
-    later (at once if it was killed), and all are restarted, up to `max_restarts` times. With
-    `keep_others_running`, no worker is terminated. The file for `@record` is `error_file(script, rank)`.
+    worker's environment is the same as under torchrun. When a worker fails, the others are terminated
+    `grace_s` later (at once if it was killed), and all workers are restarted, up to `max_restarts` times.
+    With `keep_others_running`, no worker is terminated. The file for `@record` is `error_file(script, rank)`.
 
     Workers ask the monitor (`script_worker.ask`), which may kill them: "killed" lists the killed workers of
     each attempt. If it stops the job, there is no further attempt, and no rank has failed.
@@ -175,7 +175,7 @@ def run_with_forked_workers(
     size, endings_of_attempt = 0, _AttemptEnd()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
-        # a new port for each attempt, because the previous store might still hold its port
+        # use a new port for each attempt, because the previous store might still hold its port
         port = free_port()
         monitor.begin(attempt, size)
         started: list[_Worker] = []
@@ -196,7 +196,7 @@ def run_with_forked_workers(
             _remove_errors(script, f"{attempt}-*.error")
     is_late_job = budget.is_spent(time.monotonic()) and not endings_of_attempt.stopped
     exits = endings_of_attempt.exits
-    if endings_of_attempt.stopped:  # reports of the others after the stop are only consequences
+    if endings_of_attempt.stopped:  # after the stop, reports of other workers are only consequences
         exits = {}
         _remove_errors(script, "*.error")
     endings = {
@@ -250,7 +250,7 @@ def report(
             continue
         attempts = max(attempts, int(attempt))
         if path.suffix == ".value":
-            # plain data, never a pickle, because the answer can write into this folder
+            # use plain data, never a pickle, because the answer can write into this folder
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
             # the error is from an earlier attempt, after which the worker was restarted
             errors[int(rank)] = None
@@ -293,7 +293,7 @@ def _fork_worker(
     own_socket, worker_socket = socket.socketpair()
     pid = os.fork()
     if pid:
-        # if this end stayed open here, the connection would never appear closed
+        # if this end stayed open here, the connection would never look closed
         worker_socket.close()
         own_socket.setblocking(False)
         return _Worker(pid, rank, own_socket)
@@ -302,7 +302,7 @@ def _fork_worker(
         os.setsid()  # a signal to the process group of one worker must not reach the others
         own_socket.close()
         monitor.close_in_worker()
-        # an answer must not write to the other workers' connections in the monitor's name
+        # an answer must not be able to write to the other workers' connections as the monitor
         for other in others:
             if other.connection is not None:
                 other.connection.close()
@@ -327,7 +327,7 @@ def _fork_worker(
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
-        # a handler written in C, which responds even while Python waits inside gloo
+        # use a handler written in C, which responds even while Python waits inside gloo
         faulthandler.register(
             signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
         )
@@ -336,7 +336,7 @@ def _fork_worker(
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     finally:
-        # leave without cleanup: this is a copy of the rank, whose exit handlers must not run in the
+        # exit without cleanup, because this is a copy of the rank, whose exit handlers must not run in the
         # worker
         os._exit(code)
 
@@ -358,7 +358,7 @@ def _wait_for_workers(
 ) -> _AttemptEnd:
     """Wait for the workers of one attempt, and let the monitor answer their questions.
 
-    After one has failed, the others are terminated within a short time (at once if it was killed).
+    After a worker has failed, the others are terminated within a short time (at once if it was killed).
     """
     exits: dict[int, int] = {}
     killed: set[int] = set()
@@ -373,7 +373,7 @@ def _wait_for_workers(
             if intervention is Intervention.KILL:
                 _send_signal(worker.pid, signal.SIGKILL)
                 killed.add(worker.rank)
-            # wait until a kill by the monitor is complete, before any other question is answered
+            # before answering any other question, wait until a kill by the monitor is complete
             pid, status = os.waitpid(worker.pid, 0 if worker.rank in killed else os.WNOHANG)
             if pid:
                 code = exits[worker.rank] = os.waitstatus_to_exitcode(status)

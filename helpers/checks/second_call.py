@@ -4,8 +4,8 @@
         the second call fails --> a list or number outlives the call: a global name, a default argument, ...
 
 A case that passes in a separate world has passed, because the shared world may have failed because of another
-case, for example one that left a message behind. Only a call that fails right after a clean and right call
-shows that something outlives a call.
+case, for example one that left a message behind. Only a call that fails directly after a clean and right call
+shows that some state outlives a call.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SECOND_CALL_ADVICE = (
     "`parts=[]`, which is created once. Create it inside the function."
 )
 _MAX_SIZES = 2
-"""Number of world sizes that are tried. A world costs 50 ms, or more if the answer fails."""
+"""Number of world sizes to try. Running a world takes 50 ms, or more if the answer fails."""
 _STATE_OUTCOMES = frozenset({Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED})
-# A program may leave the process group when it ends, like a program that is a whole process.
+# A program may leave the process group at its end, like a program that runs in a separate process.
 _LEFT_GROUP = "process group has not been initialized"
 
 
@@ -46,7 +46,7 @@ def find_second_call_failure(
         if len(sizes) == _MAX_SIZES:
             break
         sizes.add(size)
-        # a case has the same root and shapes each time, so an answer reuses all kept state
+        # a case has the same root and shapes each time, so an answer reuses all of its state
         for first in (turn, *_other_turns(turn, groups)):
             with suppress(Flooded):
                 if (run := _run_after(worlds, first, turn)) is not None:

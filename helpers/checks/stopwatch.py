@@ -2,14 +2,14 @@
 
     rank: measure(n) --[case, n]--> TimingReplies, in the launching process --Stopwatch--> seconds
 
-The true values are never in the measuring process, neither in objects referenced by `measure` nor anywhere
-else that an answer could read. The rank asks for each timing over its channel.
+The true values are never in the measuring process, neither in objects referenced by `measure` nor in any
+other place that an answer could read. The rank asks for each timing over its channel.
 
-A timing is a little longer than `truth`, because nothing makes a real machine faster. The first timing
-with an argument is several times slower (warm-up). After that, one of the first few timings and then
-about one in eighteen is ten times slower (another program had the core). A median, a minimum and a
-trimmed mean find the truth; a plain mean, a single timing and a first timing do not. Nothing sleeps: a
-thousand timings take a millisecond.
+A timing is a little longer than `truth`, because nothing makes a real machine faster. The first timing with
+an argument is several times slower (warm-up). After that, one of the first few timings, and then about one in
+eighteen, is ten times slower (as if another program had used the core). A median, a minimum and a trimmed
+mean find the truth; a plain mean, a single timing and a first timing do not. No process sleeps: a thousand
+timings take a millisecond.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MAX_TIMINGS, MAX_ARGUMENT_TUPLES = 10_000, 500
 class Script:
     """The errors of a simulated stopwatch and their seed.
 
-    seed: the seed of all random numbers. warm_up, outlier: how many times longer such timings last. noise_s:
-    the largest error added to a timing; errors are drawn evenly from 0 to it.
+    seed: the seed of all random numbers. warm_up, outlier: the factors by which such timings are longer.
+    noise_s: the largest error added to a timing; errors are drawn uniformly from 0 to this value.
     """
 
     seed: int
@@ -55,15 +55,15 @@ class Stopwatch:
         self._random: dict[Hashable, random.Random] = {}
 
     def __call__(self, *arguments: Hashable) -> float:
-        # a separate generator for each argument, so that other timings in between change nothing
+        # use a separate generator for each argument, so that other timings in between change nothing
         rng = self._random.setdefault(
             arguments, random.Random(f"{self._script.seed}/{arguments!r}")
         )
         timing = self._timing_counts.get(arguments, 0)
         self._timing_counts[arguments] = timing + 1
-        # add the error and never subtract it, because nothing makes a machine faster than it is
+        # always add the error, because nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
-        # the first outlier comes early, so that a learner who takes few timings meets one
+        # the first outlier comes early, so that even a few timings contain one
         if timing == 0:
             self._next_outlier[arguments] = rng.randint(*self._script.first_outlier)
             return seconds * self._script.warm_up
@@ -95,7 +95,7 @@ class TimingReplies:
         self._reply_counts = [0 for _ in self.stopwatches]
 
     def __call__(self, question: Any) -> float | None:
-        # not isinstance, because True would be taken for 1
+        # isinstance would accept True as 1
         if not isinstance(question, list) or any(
             type(number) is not int or number < 0 for number in question
         ):
@@ -104,12 +104,12 @@ class TimingReplies:
         watch, timings = self.stopwatches[case], self.timings[case]
         if watch is None:
             raise ValueError("nothing is measured here")
-        # arguments are kept for the judge, and a hostile rank must not fill the launcher's memory
+        # arguments are stored for the judge, so a hostile rank could otherwise fill the launcher's memory
         if len(timings) >= MAX_ARGUMENT_TUPLES and arguments not in timings:
             return None
         if self._reply_counts[case] >= MAX_TIMINGS:
             return None
-        # count a timing before making it, so that a failing one also counts
+        # count a timing before computing it, so that a failing one also counts
         self._reply_counts[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)

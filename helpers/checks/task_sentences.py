@@ -4,7 +4,7 @@
     the exercise's rules, drawn cases and file of answers  --> the names of its tests
 
 An author compares both lists: each sentence needs a case, a rule or a wrong answer that tests it. No program
-can tell whether a name belongs to a sentence, so nothing is matched here.
+can decide whether a name belongs to a sentence, so this module does not match them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_task(exercise: Exercise) -> str:
 
 
 def demanding_sentences(task: str) -> list[str]:
-    """Return the sentences of a task that permit or require something. A line of a list is one sentence."""
+    """Return the sentences of a task that permit or require something. A list item is one sentence."""
     text = re.sub(r"```[\s\S]*?```", "", task.partition("\n")[2])
     parts = [
         part.strip()

@@ -1,4 +1,4 @@
-"""Advise on an asynchronous call that a rank never waits for."""
+"""Return advice on an asynchronous call that a rank never waits for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def missing_wait_advice(run: Run) -> str:
 
 
 def missing_transfer_wait_advice(run: Run) -> str:
-    """Return the name of a transfer that was never waited for, and that the rank did not see end, or ""."""
+    """Return the name of a transfer that was never waited for and whose end the rank did not see, or ""."""
     event = _find_unwaited_call(run)
     if event is None:
         return ""

@@ -1,4 +1,4 @@
-"""Run programs on cases: many turns one after another in one world, or one turn in a separate world.
+"""Run programs on cases: many consecutive turns in one world, or one turn in a separate world.
 
 The rank itself reports which case a recorded call belongs to, and an answer could change that report. So a
 shared world counts only if every recorded call of every rank belongs to some turn (`run_turns`).
@@ -38,15 +38,15 @@ _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 
 
 class Flooded(Exception):
-    """A rank made too many calls for a reader."""
+    """A rank made too many calls to read."""
 
 
 @dataclass(frozen=True)
 class Turn:
     """One call of a program. number: the case's position among those of its world size.
 
-    Only the number determines which rank is late and which random numbers a rank draws, so a case is the same
-    in every world.
+    The number alone determines which rank is late and which random numbers a rank draws, so a case is the
+    same in every world.
     """
 
     case: Case
@@ -77,8 +77,8 @@ class Worlds:
         """Run one turn in a separate world. other_poison: see `adversarial_world`. Raise Flooded."""
         run, timings = self._run_world([turn], other_poison)
         if self.exercise.kind is Kind.SCRIPT:
-            # the launched process only starts the script, so only the values of the script's workers are
-            # judged
+            # the launched process only starts the script, so the values of the script's workers are judged
+            # instead
             value = _read_report(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = make_script_run(turn.case.world_size, turn.case.seconds, run, self.place)
@@ -90,7 +90,7 @@ class Worlds:
     def run_turns(self, turns: Sequence[Turn]) -> tuple[list[Execution], Run] | None:
         """Run turns of one world size in one world; return each turn's result, and the run of the world.
 
-        Return None if the world did not end well, or if a recorded call belongs to no turn. Raise Flooded.
+        Return None if the world failed, or if a recorded call belongs to no turn. Raise Flooded.
         """
         run, timings = self._run_world(turns)
         if not run.ok or not _covers_all_calls(run, len(turns)):
@@ -100,7 +100,7 @@ class Worlds:
     def run_pair(self, first: Turn, second: Turn) -> tuple[Execution | None, Execution] | None:
         """Run two turns in one world; return both results, or the second turn's results if the world failed.
 
-        Return None if a recorded call belongs to neither. Raise Flooded.
+        Return None if a recorded call belongs to neither turn. Raise Flooded.
         """
         turns = [first, second]
         run, timings = self._run_world(turns)
@@ -114,7 +114,7 @@ class Worlds:
     def _run_world(self, turns: Sequence[Turn], other_poison: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; also return the timings requested in each turn."""
         exercise, first = self.exercise, turns[0].case
-        # a script's ranks are processes that the one rank here starts
+        # a script's ranks are processes started by the only rank here
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
         replies = TimingReplies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
@@ -143,17 +143,17 @@ class Worlds:
             caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
         )
-        # check this before the trace is read, because the time of rules and advice grows with its length
+        # check this before reading the trace, because rules and advice take longer for long traces
         if len(run.trace) > MAX_EVENTS * size:
             raise Flooded
         return run, replies.timings
 
     def _split_run(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
-        """Split the run of a world into its turns. A rank lying about its turns harms only its own answer."""
+        """Split the run of a world into its turns. A rank lying about its turns only harms its own answer."""
         parts = []
         is_alone = len(turns) == 1
         for index, turn in enumerate(turns):
-            # a lying rank only moves its own calls into the wrong case
+            # a lying rank can only move its own calls to the wrong case
             reported = [_read_report(value, index, len(turns)) for value in run.values]
             # if a turn has a separate world, attribute all calls to it, even if the rank reports otherwise
             spans = [(turn_report.first, turn_report.last) for turn_report in reported]
@@ -208,7 +208,7 @@ def _covers_all_calls(run: Run, count: int) -> bool:
     for value in run.values:
         end = 0
         for report in (_read_report(value, index, count) for index in range(count)):
-            # turns must follow each other without a gap, because a call in a gap would belong to no case
+            # there must be no gap between turns, because a call in a gap would belong to no case
             if report.first != end or report.last < end:
                 return False
             end = report.last

@@ -1,4 +1,4 @@
-"""All parts around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool.
+"""Everything around the exercises: the learner's folder, progress, hints, quizzes, and the `course` tool.
 
 For learners:
     home             the page with the next step and the map
@@ -9,11 +9,11 @@ For learners:
     next_steps       the next exercise or notebook
     progress         finished exercises, in one file
     can_do           a page about finished exercises
-    unknown_name     advice on names of earlier cells
+    unknown_name     advice on names defined in earlier cells
     show_message     short texts in a notebook or a terminal
 Paths:
     paths            the paths through the course
-    path_lines       lines in a notebook that name a path
+    path_lines       lines in a notebook about a path
     path_picture     the picture at the end of a path
 The command `course`:
     cli              the command and its errors
@@ -30,7 +30,7 @@ Jupyter:
     greet            a new kernel
     kernel           the course's kernel
     look             the extension of JupyterLab's server
-    hub              the course on a hub
+    hub              setting up the course on a hub
     programs         the environment's programs on PATH
     workspace        the learner's folder
 Notebooks:

@@ -1,6 +1,6 @@
-"""`%%after ring_all_reduce`: run a cell that uses the reader's answer, once the answer has passed its check.
+"""`%%after ring_all_reduce`: run a cell that uses the reader's answer after the answer has passed its check.
 
-Until then the cell shows one line with the exercise that it waits for, so that running all cells of a fresh
+Before that, the cell only shows a line with the required exercise, so that running all cells of a fresh
 notebook causes no errors. With several names, all answers must have passed: `%%after gpipe one_f_one_b`.
 
 The line is removed before IPython sees the cell. The rest then runs like any cell, with the usual line
@@ -17,7 +17,7 @@ from helpers.check_result import CheckResult
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
-# keep results only in this kernel, because the answer does not survive a restart
+# only keep results in this kernel, because answers do not survive a restart
 _passed_exercises: set[str] = set()
 
 
@@ -37,7 +37,7 @@ def remember_check(result: CheckResult) -> CheckResult:
 
 @dataclass(frozen=True, repr=False)
 class WaitingCell:
-    """The display of such a cell until its exercises have passed."""
+    """The display of a cell with `%%after` until its exercises have passed."""
 
     waits_for: tuple[str, ...]
 
@@ -59,7 +59,7 @@ def _exercise_name(name: str) -> str:
 
 
 def only_after(lines: list[str]) -> list[str]:
-    """Transform a cell's lines. (IPython calls this for each cell, and to find out if a cell is complete.)"""
+    """Transform a cell's lines. IPython calls this for each cell, and to find out if a cell is complete."""
     if not lines or not lines[0].startswith(_MAGIC):
         return lines
     names = lines[0].removeprefix(_MAGIC).split()

@@ -1,6 +1,7 @@
 """Print a command's results for other programs (`--json`), as one JSON object on standard output.
 
-All other output of the command then goes to standard error. `docs/json.md` describes the fields.
+With this option, all other output of the command is printed on standard error. `docs/json.md` describes the
+fields.
 """
 
 from __future__ import annotations

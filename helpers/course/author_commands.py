@@ -1,4 +1,4 @@
-"""The commands of `course` for those who write exercises and notebooks."""
+"""The commands of `course` for authors of exercises and notebooks."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ KEEP_OUTPUT = "keep_output"
 
 EXERCISE_HEADING_PATTERN = re.compile(
     r"^#+[ ]+(?P<title>Exercise[ ]\d+\.\d+:[ ]*\S.*?)"
-    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which are omitted in the stub
+    r"(?:[ ]+\([^()]*\bmin\b[^()]*\))?[ ]*$",  # the time and the difficulty, which the stub omits
     re.MULTILINE,
 )
 
@@ -67,7 +67,7 @@ class RegionError(Exception):
 
 
 def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
-    """Make the learner's copy of every solved notebook, and remove copies that have no source.
+    """Make the learner's copy of every solved notebook, and remove copies without a source.
 
     Nothing is written if any notebook has an error (NotebookError). Returns the copies' paths.
     """
@@ -165,7 +165,7 @@ def _regions(source: str) -> Iterator[Region]:
             yield Region(begin[0], number, begin[1])
             begin = None
         elif re.search(r"#\s*(BEGIN|END)\s+SOLUTION", text, re.IGNORECASE):
-            # With a typo in a marker, the solution would be copied into the learner's notebook.
+            # If a marker had a typo, the solution would be copied into the learner's notebook.
             raise RegionError(f"line {number}: write '{BEGIN}' and '{END}' alone on their lines.")
     if begin:
         raise RegionError(f"line {begin[0]}: '{BEGIN}' without '{END}'.")
@@ -194,7 +194,7 @@ def _check_inside_functions(source: str, regions: list[Region]) -> None:
 
 
 def _walk_statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stmt, bool]]:
-    """Return every statement, and whether its closest function or class is a function."""
+    """Yield every statement, and whether its closest function or class is a function."""
     for child in ast.iter_child_nodes(parent):
         inside = in_function
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -207,7 +207,7 @@ def _walk_statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[as
 
 
 def _replace_regions(source: str, regions: list[Region], title: str) -> str:
-    # JSON's quoting is also Python's, for any title that fits on one line.
+    # For any title on one line, JSON's quoting is the same as Python's.
     stub = f"raise NotImplementedError({json.dumps(title, ensure_ascii=False)})"
     starts = {region.begin: region for region in regions}
     lines = []

@@ -35,7 +35,7 @@ def can_do_page(progress: Progress) -> str:
         for path in paths().values()
         if all(progress.has_passed(each.name) for stop in path.stops for each in stop.exercises)
     ]
-    # the path through everything contains the others
+    # the path through everything contains all other paths
     short = [each for each in finished if each.path.name != EVERYTHING]
     count = sum(map(len, passed.values()))
     days = sorted(

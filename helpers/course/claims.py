@@ -1,9 +1,9 @@
-"""Check, while outputs are recorded, the text's claims about a cell's numbers.
+"""Check a text's claims about a cell's numbers while recording outputs.
 
-The text next to a picture often says which of two times is longer. On a busy machine, the recorded picture
-might refute the text. Such a cell has a claim in its metadata: an expression that must be true after the
-cell, for example `"claim": "seconds['torchrun'] > seconds['launch']"`. `course outputs` stores nothing unless
-every claim holds.
+The text next to a picture often states which of two times is longer. On a busy machine, the recorded picture
+might contradict the text. So such a cell has a claim in its metadata: an expression that must be true after
+running the cell, for example `"claim": "seconds['torchrun'] > seconds['launch']"`. `course outputs` stores
+nothing unless every claim holds.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _REPLY_WITHIN_S = 60.0
 
 
 class ClaimError(Exception):
-    """A claim of a notebook is not true for the outputs that were just recorded."""
+    """A claim of a notebook is false for the outputs just recorded."""
 
 
 def has_claims(notebook: Notebook) -> bool:
-    """Return whether a notebook's outputs depend on how busy the machine is."""
+    """Return whether a notebook has claims, which depend on how busy the machine is."""
     return any(CLAIM_KEY in cell["metadata"] for cell in notebook["cells"])
 
 
 def wait_until_idle() -> None:
     """Wait at most _IDLE_WITHIN_S until other programs use little processor time.
 
-    Does not raise if the machine stays busy, because the claims are checked anyway.
+    No error is raised if the machine stays busy, because the claims are checked anyway.
     """
     end = time.monotonic() + _IDLE_WITHIN_S
     while psutil.cpu_percent(interval=1.0) > _MAX_IDLE_PERCENT and time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Run the `course` command: find the named command, and turn its errors into one clear line.
+"""Run the `course` command: find the requested subcommand, and turn its errors into one clear line.
 
 The commands are entry points declared by each feature (`helpers.plugins`, `command_parts`).
 """
@@ -23,7 +23,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 class _Course(click.Group):
-    """Shows the course's errors as messages instead of tracebacks, and groups commands by their users."""
+    """Shows the course's errors as messages instead of tracebacks, and lists commands by their users."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return command_names()
@@ -50,7 +50,7 @@ class _Course(click.Group):
         try:
             return self._invoke(ctx)
         except click.ClickException as error:
-            if wants_json:  # other programs expect one object, even if a command fails
+            if wants_json:  # programs expect one object, even if a command fails
                 from helpers.course.as_json import write
 
                 write({"exit_code": error.exit_code, "error": error.format_message()})
@@ -76,7 +76,7 @@ class _Course(click.Group):
 
 
 def _place(command: click.Command) -> tuple[str, int]:
-    """Return the place of a command's definition: the help text lists a file's commands in its order."""
+    """Return the place of a command's definition, because the help text lists a file's commands in order."""
     code = getattr(command.callback, "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
@@ -105,8 +105,8 @@ def main() -> None:
             stream, TextIOWrapper
         ):  # in ASCII and Latin-1, marks such as a check mark are replaced
             stream.reconfigure(errors=PLAIN_MARKS)
-    # Importing torch creates a million objects that stay. Collecting garbage among them during the import
-    # and at exit takes a third of a short command's time.
+    # Importing torch creates a million permanent objects. Collecting garbage among them during the import and
+    # at exit takes a third of a short command's time.
     gc.set_threshold(100_000, 50, 50)
     atexit.register(gc.freeze)
 

@@ -30,7 +30,7 @@ class Command(click.Command):
 
 
 class CommandWithCode(Command):
-    """A command whose exit codes mean something. usage_code: the one for a wrong option or argument."""
+    """A command with meaningful exit codes. usage_code: the exit code for a wrong option or argument."""
 
     def __init__(self, *args: Any, usage_code: int, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -53,7 +53,7 @@ class CommandGroup(click.Group):
 
 
 class CommandError(click.ClickException):
-    """A command could not do its work. The exit code differs from the exit code of a wrong answer."""
+    """A command could not do its work. The exit code differs from that of a wrong answer."""
 
     exit_code = 2
 
@@ -77,7 +77,7 @@ as_json_option = click.option(
 
 
 def find_command(name: str) -> click.Command | None:
-    """Return a command by its name, or None if there is none. Raise an error if this copy lacks it."""
+    """Return a command by its name, or None if it does not exist. Raise an error if this copy lacks it."""
     try:
         command: click.Command = plugins.load(_COMMANDS, name)
         return command
@@ -100,13 +100,13 @@ def command_names() -> list[str]:
 
 
 def solved_notebooks(workspace: Workspace, names: Sequence[str]) -> list[Path]:
-    """Return the paths of the named solved notebooks, or of all."""
+    """Return the paths of the named solved notebooks, or of all solved notebooks."""
     if names:
         return [workspaces.find_notebook(workspace.solutions, name) for name in names]
     return sorted(workspace.solutions.glob("*.ipynb"))
 
 
 def relative_path(path: Path) -> str:
-    """Return the path relative to the current folder, if it is inside it."""
+    """Return the path relative to the current folder if the path is inside the folder."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

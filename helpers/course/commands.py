@@ -1,6 +1,6 @@
 """The commands of `course` for learners.
 
-Modules that need torch are imported only by the commands that use them.
+Modules that need torch are only imported by the commands that use them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
     extra = []
     if os.geteuid() == 0 and "--allow-root" not in lab_args:
         # A container's only user is often root, but JupyterLab refuses to run as root unless this is allowed.
-        # Its server requires a token and listens only on this machine, unless the arguments say otherwise.
+        # Unless the arguments change this, its server requires a token and only listens on this machine.
         click.echo(
             "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )
@@ -53,12 +53,12 @@ def lab(lab_args: tuple[str, ...]) -> None:
         click.echo(f"You work in {workspace.work}.")
     workspaces.set_up_jupyter()
     extra += workspaces.LOOK
-    # Because the file is named, a browser started by JupyterLab opens it. With this setting, the printed URL
-    # also leads to the file.
+    # Because the file is an argument, a browser started by JupyterLab opens it. With this setting, the
+    # printed URL also opens the file.
     extra.append(f"--LabApp.default_url=/lab/tree/{opened.name}")
     sys.stdout.flush()
     os.chdir(workspace.root)
-    # Replaces this process, so that Ctrl-C and signals reach JupyterLab, and the exit code is JupyterLab's.
+    # Replace this process, so that Ctrl-C and signals reach JupyterLab, and its exit code is returned.
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *extra, *lab_args])
 
 
@@ -78,7 +78,7 @@ def check(what: str, only: str, as_json: bool) -> None:
     from helpers.views.plain import for_log
 
     workspace = workspaces.find_workspace()
-    try:  # torch takes seconds to load, so a file that is not a notebook is reported first
+    try:  # loading torch takes seconds, so report a file that is not a notebook first
         notebook, only = find_answers_file(workspace, what, only)
         read_answers(notebook, [])
     except (UnreadableNotebook, UnknownTarget) as error:

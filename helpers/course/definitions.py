@@ -1,4 +1,4 @@
-"""Add a note to a check if the notebook defines the answer several times: graders take the last one."""
+"""Add a note to a check if the notebook defines the answer repeatedly: graders use the last definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`course doctor`: test the course's requirements on this machine, with one line for each.
+"""`course doctor`: test the course's requirements on this machine, and print a line for each.
 
 (name, probe, advice), ... --examine--> Finding, Finding, ... --report--> text, exit code
 """
@@ -43,7 +43,7 @@ class Missing(Exception):
 class Finding:
     """One line of `course doctor`.
 
-    status: "ok"; "warning": the course works, and `detail` says which part is slower or does not work;
+    status: "ok"; "warning": the course works, but a part described in `detail` is slower or does not work;
     "missing": the course cannot work without it. advice: how to repair it, or "".
     """
 
@@ -54,7 +54,7 @@ class Finding:
 
 
 Probe = Callable[[], tuple[bool, str]]
-"""Function that returns (all is well, detail). False means a warning; worse problems raise Missing."""
+"""Function that returns (whether all is well, detail). False is a warning; worse problems raise Missing."""
 
 
 def run_probes(probes: Iterable[tuple[str, Probe, str]] | None = None) -> Iterator[Finding]:
@@ -156,8 +156,8 @@ def _probe_bubblewrap() -> tuple[bool, str]:
 def landlock_version() -> int:
     """Return the kernel's Landlock version, or 0.
 
-    Uses the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see landlock(7),
-    because /sys/kernel/security is often not mounted, especially in containers.
+    It is read with the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see
+    landlock(7), because /sys/kernel/security is often not mounted, especially in containers.
     """
     if not sys.platform.startswith("linux"):
         return 0
@@ -272,7 +272,7 @@ def _probe_mpi() -> tuple[bool, str]:
     mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     if not mpiexec or not importlib.util.find_spec("mpi4py"):
         return False, f"not installed: {'mpi4py' if mpiexec else 'mpiexec'}"
-    # Each rank calls write() once, because print() writes in pieces, and pieces of several ranks would mix.
+    # Each rank calls write() once, because print() writes in several pieces, and the ranks' pieces would mix.
     program = "import os; from mpi4py import MPI; os.write(1, b'size %d\\n' % MPI.COMM_WORLD.size)"
     words = (mpiexec, "-n", "2", sys.executable, "-c", program)
     worked, said = _run(*words)
@@ -311,7 +311,7 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
         _probe_fork,
         "On macOS no action is needed: everything works, but ranks start more slowly.",
     ),
-    ("Python", _probe_python, ""),  # pip does not install the course with a Python that is too old.
+    ("Python", _probe_python, ""),  # pip refuses a Python that is too old
     ("packages", packages, "Run `make venv`."),
     (
         "gloo",

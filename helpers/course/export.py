@@ -1,4 +1,4 @@
-"""Leave widgets out of saved notebooks and exported pages, which have no kernel.
+"""Leave widgets out of saved notebooks and exported pages, because these have no kernel.
 
 `look` makes JupyterLab call `store_without_widgets` when it saves a notebook, and `workspace.set_up_jupyter`
 makes exports use `PlainWidgets`.
@@ -18,8 +18,9 @@ _STATE = "widgets"
 def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
     """Remove the course's widgets from a notebook that is being saved.
 
-    Otherwise JupyterLab would show an error when the notebook is opened again, because it prefers a missing
-    widget to its text. A widget without a text for a page is not the course's, and is kept.
+    Otherwise JupyterLab would show an error when the notebook is opened again, because it tries to show the
+    missing widget instead of its text. A widget without a text for a page does not belong to the course, and
+    is kept.
     """
     if model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
         return
@@ -36,8 +37,8 @@ def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
 class PlainWidgets(Preprocessor):
     """Exports quizzes and hints as text.
 
-    A page without a kernel could show their widgets only with scripts from the network, and the widgets
-    would not work.
+    A page without a kernel could only show their widgets with scripts from the network, and the widgets would
+    not work.
     """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from helpers.ranks.cells import in_kernel, ipython
 
 def greet_kernel() -> None:
     """Start the rank server in the background, and register magics, advice and displays."""
-    if in_kernel():  # before the other imports, because the first launch waits for the rank server
+    if in_kernel():  # start it first, because the first launch waits for the rank server
         from helpers.ranks.launcher import start_in_background
 
         start_in_background()

@@ -1,7 +1,7 @@
-"""`hint("name")`: the next hint for an exercise, from a nudge to nearly the solution.
+"""`hint("name")`: show the next hint for an exercise, from a nudge to almost the solution.
 
-Notebooks and `course hint` call `hint`. The hints are in the exercises' files; the number of seen hints is in
-the progress file.
+Notebooks and `course hint` call `hint`. The hints are in the exercises' files; the number of hints already
+seen is in the progress file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    The last hint says where the solution is (not in a learner's bundle). Raises the same error as `get` for
-    an unknown name.
+    The last hint says where to find the solution, except in a learner's bundle. For an unknown name, the
+    error is that of `get`.
     """
     found = get(asked)
     exercise = found.name
@@ -41,7 +41,7 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Learner
 
 @dataclass(frozen=True, repr=False)
 class Hints(LearnerMessage):
-    """The hints seen so far; a live page has a button for the next. more: whether there is a next hint."""
+    """The hints seen so far; a live page has a button for the next hint. more: whether there is one."""
 
     exercise: str
     get: Callable[[Any], Heading]

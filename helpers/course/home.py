@@ -2,9 +2,9 @@
 
     progress + headings + quizzes -> notebook_places(), path_progress() -> Home -> home(), work/home.ipynb
 
-`course lab` rewrites work/home.ipynb each time and opens it, so that the map is shown before any cell runs.
+`course lab` always rewrites work/home.ipynb and opens it, so that the map is shown before any cell runs.
 While the page is open, look/home.js asks the server (look/__init__.py) for the current map. Without this
-server, the only cell draws the map again.
+server, the map is drawn again by running the page's only cell.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class QuizState:
 
 @dataclass(frozen=True)
 class Place:
-    """One notebook. state: "done", "begun", "next" or "to come"; next: its first unfinished core exercise.
+    """One notebook. state: "done", "begun", "next" or "to come"; next: the first unfinished core exercise.
 
     passed_count, core_count: the numbers of passed and of all core exercises; remaining_minutes: the minutes
     of the core exercises that have not passed; done: the names of all passed exercises.
@@ -127,7 +127,7 @@ class StopProgress:
 
     @property
     def next_title(self) -> str:
-        """Return the first open exercise's title or, if the notebook was not begun, the notebook's title."""
+        """Return the title of the first open exercise or, for a notebook not yet begun, of the notebook."""
         if self.place.state != "begun" or not self.left:
             return self.place.title
         return f"{self.left[0].number} {self.left[0].title} ({self.left[0].minutes} min)"
@@ -150,7 +150,7 @@ class PathProgress:
 
     @property
     def next(self) -> StopProgress | None:
-        """Return the stop of the last check or, if it is done, the stop after it; None at the end."""
+        """Return the stop of the last check or, if this stop is done, the stop after it; None at the end."""
         checked = [(leg.last_check, place) for place, leg in enumerate(self.legs) if leg.last_check]
         return self._to_do_from(max(checked)[1] if checked else 0)
 
@@ -159,7 +159,7 @@ class PathProgress:
         return max((leg.last_check for leg in self.legs), default="")
 
     def after(self, notebook: str) -> StopProgress | None:
-        """Return the next stop after a notebook, or None if the path ends with it.
+        """Return the next stop after a notebook, or None if the path ends with the notebook.
 
         If all later stops are done, the next stop is an earlier one.
         """
@@ -173,7 +173,7 @@ class PathProgress:
 
     @property
     def words(self) -> str:
-        """Return the sentence about the path's goal or, once it is reached, about the result."""
+        """Return the sentence about the path's goal or, once the goal is reached, about the result."""
         return self.path.goal if self.next else f"You have finished this path. {self.path.end}"
 
     @property
@@ -210,7 +210,7 @@ class Home:
 
     @property
     def ended(self) -> PathProgress | None:
-        """Return the short path that the learner has just finished, until they work on something else."""
+        """Return the short path that the learner has just finished, until they work on a different part."""
         done = (way for way in self.ways if way.is_short and not way.next)
         return next(
             (way for way in done if self.latest in (each.name for each in way.exercises)), None
@@ -218,7 +218,7 @@ class Home:
 
     @property
     def onward(self) -> tuple[PathProgress, ...]:
-        """Return the other unfinished short paths or, if there are none, the long path."""
+        """Return the unfinished short paths or, if there are none, the long path."""
         to_do = tuple(way for way in self.ways if way.next)
         return tuple(way for way in to_do if way.is_short) or to_do
 
@@ -226,18 +226,18 @@ class Home:
     def way(self) -> PathProgress | None:
         """Return the current path: the path chosen by the learner, or the short path of the last check.
 
-        Exercises outside all short paths are extras, so they never change the path. The long path is the
-        current path only if it was chosen, or if all work so far is outside the short paths.
+        Exercises outside all short paths are extras, so they never change the path. The long path is only
+        current if it was chosen, or if all work so far is outside the short paths.
         """
         to_do = [way for way in self.ways if way.next]
         chosen = (way for way in to_do if way.path.name == self.chosen)
         checked = [way for way in to_do if way.is_short and way.last_check]
-        # max() returns the first of several equal paths, which are in the order of the file
+        # among equal paths, max() returns the first one, in the order of the file
         latest = max(checked, key=lambda way: way.last_check, default=None)
         return next(chosen, None) or latest or self._way_without_checks(to_do)
 
     def _way_without_checks(self, to_do: Sequence[PathProgress]) -> PathProgress | None:
-        """Return the first path with an opened notebook, or the first unfinished path."""
+        """Return the first path with a notebook that was opened, otherwise the first unfinished path."""
         begun = {place.notebook for place in self.places if place.state == "begun"}
         opened = (way for way in to_do if any(leg.stop.notebook in begun for leg in way.legs))
         checked = (way for way in to_do if way.last_check)
@@ -337,7 +337,7 @@ def missing_notebooks(names: Iterable[str]) -> frozenset[str]:
 
 
 def path_progress(progress: Progress, places: Sequence[Place]) -> tuple[PathProgress, ...]:
-    """Return the progress on each path. found: the places of all notebooks."""
+    """Return the progress on each path. places: the places of all notebooks."""
     by_name = {place.notebook: place for place in places}
 
     def stop_progress(stop: Stop) -> StopProgress:
@@ -360,7 +360,7 @@ def docs_folder() -> Path | None:
 def notebook_places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
-    If no notebook is begun, the notebook after the last finished one is "next", or the first notebook.
+    If no notebook has been begun, the notebook after the last finished one, or the first notebook, is "next".
     """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
@@ -444,7 +444,7 @@ def _quiz_states(progress: Progress, notebook: str) -> tuple[QuizState, ...]:
 
 @cache
 def title_of(notebook: str) -> str:
-    """Return a notebook's title, such as "02 · Blocking send and recv", or its file's name if it has none."""
+    """Return a notebook's title, such as "02 · Blocking send and recv", or else its file's name."""
     path = file_of(notebook)
     if path is None:
         return notebook

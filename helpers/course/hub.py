@@ -37,8 +37,8 @@ def _link_jupyter_server_extension(server: Any) -> None:
     # Files written by this person's server and kernels are private, including files in /tmp and /dev/shm.
     os.umask(0o077)
     put_programs_first(server)
-    # A kernel's ports are open to all users of a machine, who could read its output. "required" means that
-    # the connection uses keys from the person's connection file, or fails.
+    # A kernel's ports are open to all users of a machine, who could read the kernel's output. "required"
+    # means that a connection without keys from the person's connection file fails.
     server.config.KernelManager.transport_encryption = "required"
     server.config.LabApp.custom_css = True
     server.config.LabServerApp.extra_labextensions_path = [str(PAGE_EXTENSIONS)]
@@ -54,8 +54,8 @@ def _load_jupyter_server_extension(server: Any) -> None:
         workspace.work.chmod(0o700)
         server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
     except (WorkspaceError, OSError) as error:
-        # Continue, because the person can do other work, and a server that fails to start could not even
-        # report the error.
+        # Continue, because the person can still do other work, and a server that fails to start could not
+        # even report the error.
         server.log.error("Real Ranks could not fill this person's folder: %s", error)
     look.enable_look(server)
 

@@ -1,8 +1,8 @@
 """Run the course's Jupyter kernel: ipykernel, with a rank server that shares torch's memory with it.
 
 `kernels/python3/kernel.json` starts this module; the server extension (`look`) gives it precedence over the
-ordinary kernel of the same name. If fork is unsafe, or something has started a thread, this is the ordinary
-kernel.
+ordinary kernel of the same name. If fork is unsafe, or a thread has been started, this is the same as the
+ordinary kernel.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def main() -> None:
     """Run a kernel with the arguments of `ipykernel_launcher`."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # before the first cell, an interrupt would have no effect
+    )  # an interrupt before the first cell would have no effect
     for name, value in HUGE_PAGES.items():
-        # Kernel.json sets this variable, which was read when this process began
+        # kernel.json sets this variable, which was read at the start of this process
         if os.environ.get(name) == value:
             del os.environ[name]
     # If the notebook cannot be read, the first launch imports the needed modules.
@@ -33,7 +33,7 @@ def main() -> None:
 
     app: Any = IPKernelApp.instance()
     app.initialize()
-    # In other kernels `import helpers` in a cell does this, but here the package is already imported.
+    # In other kernels, this is done by `import helpers` in a cell, but here the package is already imported.
     from helpers.course.greet import greet_kernel
 
     greet_kernel()

@@ -23,16 +23,16 @@ def files_by_number(files: Iterable[str]) -> dict[str, str]:
 
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
-    """Return the text with a link for each notebook that it names. files: maps numbers to files."""
+    """Return the text with a link for each mentioned notebook. files: maps numbers to files."""
     return _NOTEBOOK_MENTION_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )
 
 
-def _replace_links(named: str, files: Mapping[str, str]) -> str:
+def _replace_links(mention: str, files: Mapping[str, str]) -> str:
     """Make "notebook 05" one link; in "notebooks 05 and 06", link each number."""
-    pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
-    return re.sub(pattern, lambda match: _make_link(match[0], match[0][-2:], files), named)
+    pattern = r"\d\d" if mention[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
+    return re.sub(pattern, lambda match: _make_link(match[0], match[0][-2:], files), mention)
 
 
 def _make_link(words: str, number: str, files: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Show the next step, after an exercise and at the end of a notebook.
 
-The verdict on a check names the next part of the reader's path. `next_steps("05")`, in the last cell of a
+The verdict on a check includes the next part of the reader's path. `next_steps("05")`, in the last cell of a
 notebook, shows its finished exercises and the next stop of each path.
 """
 
@@ -34,7 +34,7 @@ class NextSteps:
 
     @property
     def _open(self) -> list[tuple[str, list[QuizState]]]:
-        """Return the quizzes without a right answer, by the remaining task."""
+        """Return the quizzes that have no right answer yet, by the remaining task."""
         states = (("Predictions to make", "open"), ("Predictions to try again", "tried"))
         found = (
             (words, [quiz for quiz in self.place.quizzes if quiz.state == state])
@@ -126,9 +126,9 @@ def add_next_step(result: CheckResult) -> CheckResult:
 def next_part(name: str) -> tuple[str, str]:
     """Return the next step after an exercise on the home page's path, and JupyterLab's link to it.
 
-    This is the notebook's next part on the path, whether it is an exercise or not. If the path
-    has the whole notebook, or if the exercise is not on the path, the parts up to the last exercise count.
-    After the last part comes the next notebook or the cell with the next stops.
+    This is the notebook's next part on the path, whether it is an exercise or not. If the path contains the
+    whole notebook, or if the exercise is not on the path, all parts up to the last exercise count. After the
+    last part, it is the next notebook or the cell with the next stops.
     """
     heading, shown = headings()[name], home()
     way = shown.ended or shown.way

@@ -1,7 +1,7 @@
 """Read notebook files as plain data, and write them in a canonical form.
 
-`build` and `outputs` read and write notebooks only through this module, so that a diff of a stored notebook
-shows only changes in the course.
+`build` and `outputs` only read and write notebooks through this module, so that a diff of a stored notebook
+only shows changes in the course.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ scroll positions."""
 
 
 class NotebookError(Exception):
-    """A notebook of the course breaks a requirement; the message has its name, the place, and advice."""
+    """A notebook of the course violates a requirement; the message has its name, the place, and advice."""
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -35,7 +35,7 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def write_notebook(path: Path, notebook: Notebook) -> None:
-    """Write a notebook so that the same content always gives the same bytes.
+    """Write a notebook so that the same content always produces the same bytes.
 
     The file is replaced atomically, so an interrupted write leaves the old file.
     """

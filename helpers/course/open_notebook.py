@@ -8,13 +8,13 @@ from pathlib import Path
 
 from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 
-# jupyter_server sets this variable to the file of the notebook for which a kernel starts.
+# jupyter_server sets this variable to the file of the notebook for which it starts a kernel.
 _VARIABLE = "JPY_SESSION_NAME"
 _MAX_BYTES = 16 << 20
 
 
 def cells_of_open_notebook() -> list[str]:
-    """Return the code of this kernel's notebook's cells, as last saved."""
+    """Return the code of the cells in this kernel's notebook, as last saved."""
     return code_cells(os.environ.get(_VARIABLE, ""))
 
 

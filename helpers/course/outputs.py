@@ -1,8 +1,8 @@
-"""Run a solved notebook and store its outputs, to be reviewed as a diff.
+"""Run a solved notebook and store its outputs, so that they can be reviewed as a diff.
 
-`course outputs` calls `store_outputs`. A run changes only the outputs: it uses a scratch folder, a separate
-progress file and no live displays, and does not store data that differs between runs (timings, versions, the
-state of widgets).
+`course outputs` calls `store_outputs`. A run only changes the outputs: it uses a scratch folder, a separate
+progress file and no live displays. Data that differs between runs, such as timings, versions and the state of
+widgets, is not stored.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def store_outputs(path: Path) -> None:
 
 
 def run_notebook(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
-    """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
+    """Return the notebook with fresh outputs; `name` is used for the scratch folder and in errors.
 
-    live: with players instead of still pictures, as on a reader's page. Claims are checked only if `live` is
+    live: with players instead of still pictures, as on a reader's page. Claims are only checked if `live` is
     False. Raises ClaimError if a claim is false.
     """
     check_cell_ids(notebook, name)
@@ -103,7 +103,7 @@ def _keeps_output(cell: nbformat.NotebookNode) -> bool:
 
 def _set_live(client: NotebookClient, live: bool) -> None:
     assert client.kc is not None  # a kernel exists, because a cell is starting
-    # this request is sent before the cell, so it runs first, and it is silent, so it is not counted
+    # this request is sent before the cell, so it runs first; it is silent, so it is not counted
     client.kc.execute(f"import os; os.environ['{LIVE_VARIABLE}'] = '{int(live)}'", silent=True)
 
 
@@ -112,6 +112,6 @@ def _kernel_env(scratch: str) -> dict[str, str]:
         LIVE_VARIABLE: "0",
         "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
     }
-    # Pictures are for the page, even if this terminal's environment names a backend
+    # Pictures are for the page, even if this terminal's environment sets a different backend
     env.pop("MPLBACKEND", None)
     return env

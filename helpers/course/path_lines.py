@@ -1,7 +1,7 @@
-"""The lines in a notebook that list its parts on a short path and say where the path continues.
+"""The lines in a notebook that list its parts on a short path and the path's next notebook.
 
-`build` writes them into the learner's copies, from paths.toml: one paragraph above the first part, and a mark
-under the heading of each part that is not on the path.
+`build` takes them from paths.toml and writes them into the learner's copies: one paragraph above the first
+part, and a mark under the heading of each part that is not on the path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PART_PATTERN = re.compile(
 def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
     """Return a notebook's lines by the id of their cell, the last text above the first part.
 
-    notebook: its name, without ".ipynb". Raises NotebookError if a path names a part that does not exist.
+    notebook: its name, without ".ipynb". Raises NotebookError if a path contains a part that does not exist.
     """
     stops = _stops_of(notebook)
     if not stops:
@@ -61,7 +61,7 @@ def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
     marked = {}
     for cell, text in texts:
         own = sorted(end for cell_id, end in marks if cell_id == cell["id"])
-        for end in reversed(own):  # from the back, so that earlier positions remain valid
+        for end in reversed(own):  # go backwards, so that earlier positions remain valid
             text = text[:end] + marks[cell["id"], end] + text[end:]
         if own:
             marked[cell["id"]] = text

@@ -29,7 +29,7 @@ class Stop:
     parts: tuple[str, ...] = ()
 
     def has(self, title: str, *, further: bool = False) -> bool:
-        """Return whether the part under a heading belongs to the path. further: it is optional."""
+        """Return whether the part under a heading belongs to the path. further: whether it is optional."""
         return title in self.parts if self.parts else not further
 
     @property
@@ -54,9 +54,9 @@ class PathPicture:
 
 @dataclass(frozen=True)
 class LearningPath:
-    """A path. name: for the command line. goal, end: one sentence each. presupposes: prior knowledge, and the
-    notebooks that explain it. minutes: time for reading and core exercises. picture: the picture shown at
-    the end. sequel: a sentence about a page to read afterwards."""
+    """A path. name: its name on the command line. goal, end: one sentence each. presupposes: prior knowledge,
+    and the notebooks that explain it. minutes: time for reading and core exercises. picture: the picture
+    shown at the end. sequel: a sentence about a page to read afterwards."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ def path_names() -> list[str]:
 
 @cache
 def paths() -> Mapping[str, LearningPath]:
-    """Return all paths by name. Raise UnknownExercise if a path names an unknown notebook."""
+    """Return all paths by name. Raise UnknownExercise if a path contains an unknown notebook."""
     return {name: _path(name, **entry) for name, entry in _path_table().items()}
 
 

@@ -1,10 +1,10 @@
-"""Store a learner's progress, as data and in one small file.
+"""Store a learner's progress as data and in one small file.
 
 A finished check calls `store_check`, hints call `record_hint`, and quizzes `record_quiz`. `course progress`
-shows the result of `read_progress`. The file survives a crash (it is replaced as a whole) and two kernels at
-once (each of them reads, changes and writes it under a lock). A file may have been edited, truncated or
-written by a different version, so `decode` accepts only the expected form. No function fails because of the
-file. Instead, a note, which the caller shows, describes the problem.
+shows the result of `read_progress`. The file survives a crash, because it is always replaced as a whole, and
+simultaneous use by two kernels, because each of them reads, changes and writes it under a lock. A file may
+have been edited, truncated or written by a different version, so `decode` only accepts the expected form. No
+function fails because of the file. Instead, the caller shows a note that describes the problem.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 
 LOCK_TIMEOUT_S = 2.0
 MAX_BYTES = 1 << 20
-"""Many times the size of a complete course's file, so a larger file is not ours."""
+"""Many times the size of a complete course's file, so a larger file is not a progress file."""
 
 NO_LOCK_ERRNOS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -62,7 +62,7 @@ class Attempts:
 
 @dataclass(frozen=True)
 class QuizAnswers:
-    """All answers to one quiz, as option numbers from 0. `correct` says whether any was right."""
+    """All answers to one quiz, as option numbers from 0. `correct`: whether any answer was right."""
 
     tries: Count
     first_choice: Count
@@ -86,24 +86,24 @@ class Progress:
     note: str = ""
 
     def has_passed(self, exercise: str) -> bool:
-        """Return whether a check of an exercise gave all points."""
+        """Return whether a check of an exercise has awarded all points."""
         attempts = self.exercises.get(exercise)
         return attempts is not None and attempts.best.share >= 1
 
     def with_score(self, exercise: str, score: Score) -> Progress:
-        """Return the progress after one more check of an exercise."""
+        """Return the progress extended by a check of an exercise."""
         old = self.exercises.get(exercise)
         best = old.best if old and old.best.share >= score.share else score
         attempts = Attempts((old.tries if old else 0) + 1, best, score)
         return replace(self, exercises={**self.exercises, exercise: attempts})
 
     def with_hint(self, exercise: str, level: int) -> Progress:
-        """Return the progress after the first `level` hints of an exercise were shown."""
+        """Return the progress extended by the first `level` hints of an exercise."""
         seen = max(level, self.hints.get(exercise, 0))
         return replace(self, hints={**self.hints, exercise: seen})
 
     def with_answer(self, quiz: str, choice: int, correct: bool, when: str) -> Progress:
-        """Return the progress after one more answer to a quiz."""
+        """Return the progress extended by an answer to a quiz."""
         old = self.quizzes.get(quiz)
         answers = QuizAnswers(
             tries=(old.tries if old else 0) + 1,
@@ -133,7 +133,7 @@ class _File(msgspec.Struct):
 
 
 def decode(text: str) -> Progress:
-    """Return the progress stored in a text. Raises ProgressFormatError, with the reason, if there is none."""
+    """Return the progress stored in a text. Raises ProgressFormatError, with the reason, if it fails."""
     try:
         content = msgspec.json.decode(text, type=_File)
     except msgspec.ValidationError as error:
@@ -146,7 +146,7 @@ def decode(text: str) -> Progress:
 
 
 def progress_file() -> Path:
-    """Return the file: $REAL_RANKS_PROGRESS, otherwise .progress.json in this person's working folder."""
+    """Return the file's path: $REAL_RANKS_PROGRESS, or .progress.json in this person's working folder."""
     if named := os.environ.get("REAL_RANKS_PROGRESS"):
         return Path(named)
     try:
@@ -245,7 +245,7 @@ def _read(path: Path) -> Progress:
 
 
 def _store(path: Path, text: str) -> None:
-    # The new content is on disk before the renaming, so a crash leaves the old or the new file.
+    # The new content is on disk before the renaming, so after a crash there is the old or the new file.
     partial = path.with_name(f"{path.name}.partial")
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -267,7 +267,7 @@ def locked(path: Path) -> Iterator[None]:
     # not available on native Windows, where importing the course must still print "use WSL"
     import fcntl
 
-    # A separate file, because the progress file is replaced, and a lock on the old file would have no
+    # Lock a separate file, because the progress file is replaced, and a lock on the old file would have no
     # effect.
     with path.with_name(f"{path.name}.lock").open("a") as lock:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
@@ -280,7 +280,7 @@ def locked(path: Path) -> Iterator[None]:
                     raise TimeoutError(f"another process is holding {lock.name}") from None
                 time.sleep(0.01)
             except OSError as error:
-                # Some network disks have no locks: two kernels at once may then lose a score.
+                # Some network disks have no locks. There, two simultaneous kernels may lose a score.
                 if error.errno not in NO_LOCK_ERRNOS:
                     raise
                 break

@@ -1,6 +1,6 @@
-"""`predict("id")`: ask a question before the reader runs the cell that shows the answer.
+"""`predict("id")`: ask the reader a question before they run the cell that shows the answer.
 
-Notebooks call `predict`, which shows radio buttons in a kernel, and the reply to an answer below them. In a
+Notebooks call `predict`. In a kernel, it shows radio buttons, with the reply to an answer below them. In a
 saved notebook, the buttons are text. When notebooks are run for storing or comparing outputs, only the text
 is shown, because the ids of widgets differ between kernels. The quizzes are data, one TOML file for each
 notebook, so that no answer is in a notebook:
@@ -81,7 +81,7 @@ class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def judge(self, choice: int) -> str:
-        """Return whether an option is right, and the reason. After a wrong one, the learner may try again."""
+        """Return whether an option is right, and the reason. After a wrong option, learners may try again."""
         letter = self.option_letters[choice]
         if choice == self.answer:
             return f"{letter}) Right. {self.why.strip()}"
@@ -183,7 +183,7 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | LearnerMessag
 
 @dataclass(frozen=True, repr=False)
 class QuizView:
-    """A quiz with a display method. Each display has separate buttons; any answer may be retried."""
+    """A quiz with a display method. Each display has separate buttons, and any answer may be changed."""
 
     quiz: Quiz
 
@@ -206,7 +206,7 @@ def earlier_answer(quiz: Quiz) -> dict[str, Any]:
     from helpers.course.progress import read_progress
 
     answers = read_progress().quizzes.get(quiz.id)
-    # the quiz may have changed since then
+    # the quiz may have changed since the answer
     if answers is None or answers.last_choice >= len(quiz.options):
         return EMPTY_PART
     choice = quiz.answer if answers.correct else answers.last_choice
@@ -225,8 +225,8 @@ _WRAP_LABELS_STYLE = (
 def quiz_widget(quiz: Quiz, show: Callable[[str], None]) -> Any:
     """Return a widget with the question, radio buttons (none chosen) and a Check button.
 
-    show: called with the reply, as HTML. The reply is a part of the cell's output instead of a widget,
-    because JupyterLab saves the output, and opens its links in JupyterLab's window.
+    show: a function called with the reply as HTML. The reply is a part of the cell's output instead of a
+    widget, because JupyterLab saves outputs, and opens their links in its own window.
     """
     import ipywidgets as widgets
 

@@ -1,7 +1,6 @@
 """Detect saved notebooks in a folder, from the start of the command.
 
-Importing this is fast, because saves during the imports of `course watch`, which take seconds, must also
-count.
+Importing this module is fast, because saves during the slow imports of `course watch` must also count.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ _START_ERROR_S = 1.0
 
 @dataclass
 class Saves:
-    """The notebooks of a folder. stamps: each file's last detected state. first: its content at the start.
+    """The notebooks of a folder. stamps: each file's last detected state. first: each file's content at the
+    start.
 
     A notebook saved after the start, but before it could be read, has no first content.
     """
@@ -36,7 +36,7 @@ class Saves:
         started_ns = int((psutil.Process().create_time() - _START_ERROR_S) * 1e9)
         for path in folder.glob("*.ipynb"):
             stamp, content = _stamp(path), _read(path)
-            # a save during the reading also counts
+            # a save while reading also counts
             if content is not None and stamp == _stamp(path) and stamp[0] < started_ns:
                 saves.stamps[path], saves.first[path] = stamp, content
         return saves

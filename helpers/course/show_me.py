@@ -1,7 +1,7 @@
 """`show_me(fn)`: show the reference solution next to the learner's answer, with the ranks of both.
 
-It is for learners who have passed, or who want to see the solution. The call is recorded in the progress
-file, like the last hint. If this copy of the course has no solutions, the text says so.
+It is intended for learners who have passed the exercise or want to see its solution. The call is recorded in
+the progress file, like the last hint. If this copy of the course has no solutions, the text says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS_PATTERN = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULT
 
 @dataclass(frozen=True, repr=False)
 class SideBySide:
-    """Two answers to one exercise, each with the run of its check if ranks called it."""
+    """Two answers to one exercise, each with the run of its check if the answer ran on ranks."""
 
     title: str
     own: str

@@ -1,4 +1,4 @@
-"""Display a short text for the learner: as Markdown in a notebook, as plain text elsewhere."""
+"""Display a short text for the learner: as Markdown in a notebook, and as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GAP = '<span style="display: block; height: 0.6em"></span>'
 
 @dataclass(frozen=True, repr=False)
 class LearnerMessage:
-    """The result of `hint` and of an answered quiz: always the same text, so that it can be stored."""
+    """The result of `hint` and of an answered quiz. Its text is always the same, so that it can be stored."""
 
     text: str
 

@@ -1,6 +1,6 @@
 """`make site`: write the whole course as static pages, for trying it without an installation.
 
-    solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook
+    solutions/ -> run -> sources of the learners' copies, outputs of the run -> a page per notebook
     run_landing_page() -> run -> players and an explorer -> index.html, with the paths
 
 Players and explorers are plain HTML with embedded scripts, so they also work without a server.
@@ -44,7 +44,7 @@ _PICTURE = "deadlock.webp"
 _MIN_DESCRIPTION = 70
 _REFERENCE_NOTE = "With the reference solution, which is not shown here:"
 _USES_SOLUTION_PATTERN = re.compile(r"^%%after |\b(?:check|next_steps|show_me)\(", re.MULTILINE)
-"""Matches a cell whose output depends on the answers to exercises."""
+"""Pattern of cells whose output depends on the answers to exercises."""
 _NOTEBOOK_PATTERN = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
 
 
@@ -74,7 +74,7 @@ def build_site(
 
     Args:
         run: Run the notebooks first, so that timelines play. Otherwise the stored, still outputs are used.
-        address: The URL of the published site. Other sites show a page's picture only if this is known.
+        address: The URL of the published site. Other sites only show a page's picture if this URL is known.
         on_page: Function called with each page after writing it.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def run_landing_page(first: Notebook) -> dict[str, str]:
 def shown_notebook(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     """Return the learner's copy with the outputs of the solved notebook.
 
-    A line above each output that comes from an answer says so, because the page shows only its stub.
+    A line above each output of an answer mentions this, because the page only shows the answer's stub.
     """
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):

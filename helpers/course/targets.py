@@ -1,7 +1,7 @@
 """Find the notebook or exercise named by a command's argument: by number, name or path.
 
 "02", "2", "02_blocking_p2p", "work/02_blocking_p2p.ipynb"  ->  a notebook
-"2.1", "ping_pong", "Ping-pong"                             ->  an exercise of it
+"2.1", "ping_pong", "Ping-pong"                             -> an exercise
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def find_target(words: str) -> Target:
 def find_answers_file(workspace: Workspace, words: str, only: str = "") -> tuple[Path, str]:
     """Return the file named by an argument, and the exercise to check: `only`, or the named exercise.
 
-    An existing file is used unchanged. Otherwise the notebook in the learner's folder is used. Raises
-    UnknownTarget if it does not exist.
+    If the argument is an existing file, this file is used. Otherwise the notebook in the learner's folder is
+    used. Raises UnknownTarget if it does not exist.
     """
     given = Path(words)
     if given.is_file():
@@ -77,7 +77,7 @@ def find_answers_file(workspace: Workspace, words: str, only: str = "") -> tuple
 
 
 def find_open_exercise(words: str) -> str:
-    """Return the named exercise or, for a notebook, its first exercise that has not passed."""
+    """Return the named exercise or, for a notebook, the first of its exercises that has not passed."""
     target = find_target(words)
     if target.exercise is not None:
         return target.exercise.name

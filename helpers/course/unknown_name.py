@@ -1,7 +1,7 @@
 """Advise on an unknown name that an earlier cell of the notebook defines.
 
-Running cells out of order and restarting the kernel are the usual causes of a NameError. So the error says
-how to run the cells above.
+The usual causes of a NameError are running cells out of order and restarting the kernel. So the error
+explains how to run the cells above.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _show(
     trace: TracebackType,
     tb_offset: Any = None,
 ) -> None:
-    if kind is NameError:  # an UnboundLocalError is about a variable of a function
-        # imported here, because most sessions never need it
+    if kind is NameError:  # an UnboundLocalError is about a function's variable
+        # import it here, because most sessions never need it
         from helpers.checks.headings import headings
         from helpers.course.open_notebook import cells_of_open_notebook
 

@@ -39,7 +39,7 @@ def watch(saves: Saves) -> None:
 
 
 def read_sources(name: str, content: bytes | None) -> Mapping[str, str]:
-    """Return the sources of a notebook's answers by name, from its content; {} if there was none."""
+    """Return the sources of a notebook's answers by name, from its content; {} if there is no content."""
     if content is None:
         return {}
     with tempfile.TemporaryDirectory(prefix="real-ranks-watch-") as folder:

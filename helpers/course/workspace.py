@@ -4,7 +4,7 @@
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
 
-The folder belongs to a person instead of the installation, because many people on a hub share one copy of the
+The folder belongs to a person instead of the installation, because on a hub many people share one copy of the
 course.
 """
 
@@ -74,7 +74,7 @@ class Workspace:
 def _is_owned_and_writable(folder: Path) -> bool:
     """Return whether a folder, or its parent if it does not exist, is writable and belongs to this person.
 
-    Another person's folder is never used, even if its permissions would allow it. Root counts as the owner of
+    Another person's folder is never used, even if its permissions allow it. Root counts as the owner of
     all folders, because in a container the only user is often root, and the course is a mounted folder of the
     host's user.
     """
@@ -108,11 +108,11 @@ def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
 
 
 def sign_notebook(notebook: Path) -> bool:
-    """Sign a notebook made by the course, because JupyterLab runs scripts only in trusted notebooks."""
+    """Sign a notebook made by the course, because JupyterLab only runs scripts in trusted notebooks."""
     import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
-    # Without a signature, only the moving picture does not work.
+    # Without a signature, only the animated picture does not work.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):
@@ -124,7 +124,7 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     """Restore the original copy of one notebook, keeping the learner's file next to it.
 
     `which` is a number ("2", "02") or a name. Return the fresh notebook and the old notebook's new path, or
-    None if there was no old notebook. Raises WorkspaceError if `which` names no notebook.
+    None if there was no old notebook. Raises WorkspaceError if there is no such notebook.
     """
     source = find_notebook(workspace.notebooks, which)
     target = _work_folder(workspace) / source.name
@@ -182,7 +182,7 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 @cache
 def matching_cells(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return ids of cells, at which JupyterLab can open a notebook, by the match of the pattern's group."""
+    """Return ids of cells, for opening a notebook at a cell, by the match of the pattern's group."""
     return dict(match_cell_ids(notebook, pattern))
 
 
@@ -225,10 +225,10 @@ def _move_aside(path: Path) -> Path:
 def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, unless it has been configured differently.
 
-    JupyterLab does not ask newcomers about its news feed, which it would fetch from the network. Exported
-    pages show quizzes and hints as text. Jupyter servers load `hub`, which does nothing unless it runs on a
-    hub. (This function writes the files because pip omits them for a package in editable mode, like this
-    one.)
+    Afterwards, JupyterLab does not ask newcomers about its news feed, which it would fetch from the network.
+    Exported pages show quizzes and hints as text. Jupyter servers load `hub`, which does nothing unless it
+    runs on a hub. This function writes the files because pip omits them for packages in editable mode, such
+    as this one.
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}

@@ -1,4 +1,4 @@
-"""Real data for the notebooks, from files that are already on this machine. Nothing downloads.
+"""Real data for the notebooks, from files that are already on this machine. Nothing is downloaded.
 
 Modules:
     digits     handwritten digits

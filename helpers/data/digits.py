@@ -1,7 +1,7 @@
-"""Handwritten digits as two tensors, used for training from notebook 08 on.
+"""Handwritten digits as two tensors, which notebooks use for training from 08 on.
 
-By default they are the 1,797 digits of 8 x 8 pixels in scikit-learn's package. If you have MNIST as IDX
-files, you can name their folder instead. Nothing is downloaded.
+By default they are the 1,797 digits with 8 x 8 pixels in scikit-learn's package. If you have MNIST as IDX
+files, you can pass their folder instead. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from helpers.data.idx import DataFileError, read_idx
 
 MNIST_FOLDER_VARIABLE = "REAL_RANKS_MNIST"
-"""The environment variable that names a folder with MNIST's IDX files."""
+"""The environment variable for a folder with MNIST's IDX files."""
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 
@@ -27,8 +27,8 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
     Args:
         path: A folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz. By
-            default it is the folder in REAL_RANKS_MNIST. If that is not set, scikit-learn's 1,797 digits
-            are returned.
+            default it is the folder in REAL_RANKS_MNIST. If this variable is not set, scikit-learn's 1,797
+            digits are returned.
 
     Raises:
         DataFileError: A file is missing or invalid.
@@ -83,7 +83,7 @@ def _rows() -> np.ndarray:
         file = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
         if file.is_file():
             return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits  # It reports the missing package or file.
+    from sklearn.datasets import load_digits  # This import reports the missing package or file.
 
     found = load_digits()
     return np.column_stack([found.data, found.target])

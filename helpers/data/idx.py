@@ -1,8 +1,8 @@
 """Read IDX files, the format of MNIST, strictly and only up to a maximum size.
 
 A file begins with two zero bytes, one byte for the type (8: unsigned bytes), and one for the number of
-dimensions. Each dimension's length follows as a big-endian 32-bit number. Then come the bytes, with the last
-index varying fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
+dimensions. Each dimension's length follows as a big-endian 32-bit number. These are followed by the bytes,
+with the last index varying fastest, and no further data (http://yann.lecun.com/exdb/mnist, "file formats").
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import BinaryIO
 import torch
 
 MAX_BYTES = 1 << 28
-"""The maximum size of one file's elements, after unpacking: five times the size of MNIST."""
+"""The maximum size of one file's elements after unpacking, five times the size of MNIST."""
 
 _UNSIGNED_BYTES = 8
 _GZIP = b"\x1f\x8b"
@@ -63,7 +63,7 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
     size = math.prod(shape)
     if size > MAX_BYTES:
         raise DataFileError(f"{path} says it holds {size:,} bytes; at most {MAX_BYTES:,} are read.")
-    content = file.read(size + 1)  # one byte more, to detect trailing bytes
+    content = file.read(size + 1)  # read one more byte, to detect trailing bytes
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
         raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it again.")

@@ -1,7 +1,7 @@
 """A text for language models: the beginning of Shakespeare's Coriolanus, as speeches.
 
-coriolanus.txt has the first 40 KB of `data/tinyshakespeare/input.txt` in github.com/karpathy/char-rnn (commit
-6f9487a, 2016), up to the end of a speech. The play is in the public domain.
+coriolanus.txt contains the first 40 KB of `data/tinyshakespeare/input.txt` in github.com/karpathy/char-rnn
+(commit 6f9487a, 2016), up to the end of a speech. The play is in the public domain.
 """
 
 from __future__ import annotations

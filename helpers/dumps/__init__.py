@@ -2,18 +2,18 @@
 
     folder -> files -> entries, stacks -> merge -> Trace, states -> explain -> text, JSON, report
 
-The files may come from anywhere, so reading them builds plain data only, and all sizes have limits.
+The files may come from any source, so reading them only creates plain data, and all sizes are limited.
 
 Reading:
-    files          a folder's dumps and stacks, by rank, and one line for each bad file
+    files          a folder's dumps and stacks, by rank, and a line for each bad file
     plain_pickle   pickles without objects
     entries        a dump's calls and groups, in each version of the format
-    stacks         stacks of py-spy, faulthandler and torch's debug server
+    stacks         stacks from py-spy, faulthandler and torch's debug server
     frames         the user's line in a stack
 Explaining:
     merge          the calls of all ranks as one trace
-    explain        why the job hangs, and which rank to look at first
-    causes         causes that only dumps have, such as a rank without a dump
+    explain        the cause of the hang, and the rank to look at first
+    causes         causes found only in dumps, such as a rank without a dump
 Showing:
     report         a page with lanes
     commands       `course explain`

@@ -1,7 +1,7 @@
-"""Causes of a hang that a dump shows, in addition to those of `helpers/trace/causes.py`.
+"""Causes of a hang found in dumps, in addition to those in `helpers/trace/causes.py`.
 
-A dump is a moment of a job that may have continued. So these texts say what a rank has not done *in its
-dump*, and never that it cannot do it.
+A dump shows one moment of a job that may have continued. So these texts state what a rank has not done *in
+its dump*, but never that the rank cannot do it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_NAMED = 12
 
 
 def find_unequal_exchange(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find an all_to_all in which all ranks together send more or fewer elements than they expect."""
+    """Find an all_to_all in which the ranks together send more or fewer elements than they expect."""
     for collective in merged.trace.collectives():
         if collective.op != "all_to_all" or not collective.complete or _has_finished(collective):
             continue
@@ -40,7 +40,7 @@ def find_unequal_exchange(merged: Merged, world: StuckWorld) -> Diagnosis | None
 
 
 def find_silent_rank(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find a rank without a dump for which others wait."""
+    """Find a rank that has no dump, although others wait for it."""
     for wait in _first_waits(world) if merged.silent_ranks else ():
         silent = [rank for rank in wait.waits_for if rank not in merged.dumps]
         if not silent:
@@ -61,7 +61,7 @@ def find_silent_rank(merged: Merged, world: StuckWorld) -> Diagnosis | None:
 
 
 def find_missing_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find a rank whose dump does not contain a collective in which others wait, and that is in no call."""
+    """Find a rank that is in no call, and whose dump lacks a collective in which others wait."""
     busy = {wait.rank for wait in world.call_waits}
     for wait in _first_waits(world):
         if not wait.event.is_collective:
@@ -98,7 +98,7 @@ def _describe_missing(
 
 
 def _waiting_ranks(wait: CallWait, absent: Sequence[int], world: StuckWorld) -> list[int]:
-    """Return the ranks that wait for some of these ranks in a call of the same group."""
+    """Return the ranks that wait for some of the absent ranks in a call on the same group."""
     missing, event = set(absent), wait.event
     return [
         other.rank
@@ -109,7 +109,7 @@ def _waiting_ranks(wait: CallWait, absent: Sequence[int], world: StuckWorld) -> 
 
 
 def name_some(ranks: Sequence[int]) -> str:
-    """Name ranks, but not more than a reader wants to see: "ranks 0, 1, 2 and 1,021 more"."""
+    """Return the names of ranks, up to a readable number: "ranks 0, 1, 2 and 1,021 more"."""
     if len(ranks) <= _MAX_NAMED:
         return name_ranks(ranks)
     return f"ranks {', '.join(map(str, ranks[: _MAX_NAMED - 1]))} and {len(ranks) - _MAX_NAMED + 1:,} more"
@@ -183,7 +183,7 @@ def find_lonely_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
 
 
 def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find a collective that all members have called, but not all have finished."""
+    """Find a collective that all members have called, but that not all of them have finished."""
     for collective in merged.trace.collectives():
         stuck = [call for call in collective.calls if not call.finished]
         if not stuck or not collective.complete:
@@ -227,7 +227,7 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
 
 
 def find_gloo_messages(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find ranks whose stacks are in a send or a receive, which gloo does not record."""
+    """Find ranks whose stacks show a send or a receive, which is not recorded with gloo."""
     names = {"send", "recv", "wait", "barrier", "new_group", "init_process_group"}
     inside = [state for state in merged.states if state.inside in names and not state.pending]
     if not inside:
@@ -253,7 +253,7 @@ def _has_finished(collective: Collective) -> bool:
 
 
 def _describe_stacks(ranks: Collection[int], merged: Merged) -> str:
-    """Return where ranks are by their stacks, as further sentences."""
+    """Return further sentences on the ranks' positions, according to their stacks."""
     text = ""
     for rank in list(ranks)[:3]:
         state = merged.states[rank]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _NOT_READ = 1
-"""The exit code if there is no folder: 2 would mean a hang."""
+"""The exit code if the folder cannot be read. (2 means a hang.)"""
 
 
 @click.command(cls=CommandWithCode, usage_code=_NOT_READ, title=TO_LEARN)
@@ -83,7 +83,7 @@ def _call_json(event: Event) -> dict[str, Any]:
 
 
 def _write_file(path: Path, text: str) -> None:
-    """Write a file at once, so that a reader never sees half a file."""
+    """Write a file atomically, so that a reader never sees an incomplete file."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent or Path())
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
 """Read the calls and groups of one dump, in each version of the flight recorder's format.
 
-The fields are those of `FlightRecorderDetail.hpp` in torch: versions 2.x of the format, which torch 2.5 to
-2.15 write. TorchComms writes the same fields. Fields that a version lacks get a default value. Whatever a
-field contains, it becomes a number, a short text or nothing.
+The fields are those of `FlightRecorderDetail.hpp` in torch, in versions 2.x of the format, which are written
+by torch 2.5 to 2.15. TorchComms writes the same fields. Fields missing in a version have a default value. Any
+content of a field is converted to a number, a short text or no value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_DIMENSIONS = 32
 _MAX_TEXT = 300
 _PEERS_PATTERN = re.compile(r"(\d{1,7})(->|<-)(\d{1,7})")
 
-# The names under which backends record a collective -> the course's name. Others are not compared.
+# The names under which backends record a collective -> the course's name. Other operations are not compared.
 OPS = {
     **{name: name for name in ("all_gather", "all_reduce", "all_to_all", "barrier", "broadcast")},
     **{name: name for name in ("gather", "reduce", "reduce_scatter", "scatter", "send", "recv")},
@@ -44,12 +44,12 @@ IGNORED_OPS = frozenset({"coalesced", "split", "new_window"})
 
 
 class BadDump(ValueError):
-    """A file was read, but it is not a dump of the flight recorder."""
+    """A file was read, but is not a dump of the flight recorder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One call, as the flight recorder wrote it. src, dst: ranks within the group; -1 if there are none."""
+    """One call, as recorded by the flight recorder. src, dst: ranks within the group; -1 if there is none."""
 
     group: str
     group_name: str
@@ -71,16 +71,16 @@ class Entry:
 
     @property
     def finished(self) -> bool:
-        """Whether the call has completed. gloo never sets a state, but retires each call that ends."""
+        """Whether the call has completed. gloo never sets a state, but retires each finished call."""
         return self.state == "completed" or (self.retired and self.backend == "gloo")
 
 
 @dataclass(frozen=True)
 class Dump:
-    """What one rank has recorded.
+    """The records of one rank.
 
-    groups: the members of each group, by its name; gloo does not write the names. unknown: operations that
-    are not compared. is_cut: the recorder's memory was full, so the oldest calls are gone.
+    groups: the members of each group, by its name; gloo does not write names. unknown: operations that are
+    not compared. is_cut: whether the recorder's memory was full, so that the oldest calls are missing.
     """
 
     rank: int
@@ -107,7 +107,7 @@ class Dump:
 
 
 def read_dump(data: Any, rank: int, file: str) -> Dump:
-    """Return the calls of a dump. Raise BadDump if it is none, or if its format has another major version."""
+    """Return the calls of a dump. Raise BadDump if it is not a dump, or has another major version."""
     if not isinstance(data, dict) or not ({"version", "entries"} & data.keys()):
         raise BadDump(
             "it has no version and no entries, so it is not a dump of the flight recorder"
@@ -115,7 +115,7 @@ def read_dump(data: Any, rank: int, file: str) -> Dump:
     version = _text(data.get("version"))
     if version and version.partition(".")[0] != "2":
         raise BadDump(f"it has version {version} of the format; versions 2.x can be read")
-    raw = data.get("entries") or ()  # without entries, the JSON lacks the list
+    raw = data.get("entries") or ()  # in JSON, an empty list is left out
     if not isinstance(raw, list | tuple):
         raise BadDump("its entries are not a list")
     if len(raw) > MAX_ENTRIES:
@@ -181,7 +181,7 @@ def _read_frames(frames: Any) -> Iterator[Frame]:
 
 
 def _read_groups(config: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and members of each group. The members are a string, "[0, 1]" or "0,1"."""
+    """Yield name and members of each group. The members are stored as a string, "[0, 1]" or "0,1"."""
     for name, about in config.items() if isinstance(config, dict) else ():
         ranks = about.get("ranks") if isinstance(about, dict) else None
         if isinstance(ranks, str):
@@ -210,7 +210,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    """Return a number of at most 64 bits; JSON has some of them as text."""
+    """Return a number of at most 64 bits, because JSON contains some numbers as text."""
     if isinstance(value, str) and value.isdigit() and len(value) < 20:
         value = int(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool)

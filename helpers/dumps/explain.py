@@ -1,4 +1,4 @@
-"""Explain a hang from dumps: read them, merge them, and find the first cause that fits."""
+"""Explain a hang from dumps by reading and merging them, and finding the first matching cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_LISTED = 16
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a job hangs, by its dumps. diagnosis: None if nothing is suspicious."""
+    """The explanation of a job's hang from its dumps. diagnosis: None if nothing is suspicious."""
 
     merged: Merged
     diagnosis: Diagnosis | None
@@ -84,7 +84,7 @@ def explain_folder(folder: Path) -> Explanation:
 
 
 def explain(folder: Folder) -> Explanation:
-    """Explain what the files of a folder show."""
+    """Explain the hang shown by the files of a folder."""
     merged = merge_dumps(folder.dumps, folder.stacks)
     notes = (*folder.notes, *_find_notes(merged))
     return Explanation(merged, _diagnose(merged), tuple(folder.problems), notes)
@@ -99,7 +99,7 @@ def _diagnose(merged: Merged) -> Diagnosis | None:
 
 
 def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
-    """Yield the causes that fit, the one with the best evidence first."""
+    """Yield the matching causes, best evidence first."""
     present = [cause for cause in (find(world) for find in _FOUND_IN_TRACE) if cause is not None]
     difference = first_difference(merged.trace)
     if difference is not None:
@@ -122,7 +122,7 @@ def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
 
 
 def _name_dtype(difference: Difference) -> Difference:
-    """Return a difference of bytes as one of dtypes, if the numbers of elements are the same."""
+    """Turn a difference of bytes into one of dtypes, if the numbers of elements are the same."""
     one, other = difference.call, difference.other_call
     counts = [sum(map(prod, call.shapes)) for call in (one, other)]
     if difference.problem == "shape" and one.dtype != other.dtype and counts[0] == counts[1]:
@@ -140,7 +140,7 @@ _FOUND_IN_TRACE: tuple[Callable[[StuckWorld], Diagnosis | None], ...] = (
 
 
 def _find_waits(merged: Merged) -> Iterator[Wait]:
-    """Yield what each rank waits for. Without a stack, a dump does not show where a rank in no call is."""
+    """Yield each rank's wait. Without a stack, a dump does not show the position of a rank outside calls."""
     awaited = _awaited_ranks(merged)
     for state in merged.states:
         if (event := state.blocked) is not None:
@@ -157,7 +157,7 @@ def _find_waits(merged: Merged) -> Iterator[Wait]:
 
 
 def _awaited_ranks(merged: Merged) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Return the ranks that have not made the collective of each unfinished call."""
+    """Return, for each unfinished call, the ranks that have not made the same collective."""
     awaited = {}
     for collective in merged.trace.collectives():
         missing: dict[str, tuple[int, ...]] = {}
@@ -172,7 +172,7 @@ def _awaited_ranks(merged: Merged) -> dict[tuple[int, int], tuple[int, ...]]:
 
 
 def _listed_waits(diagnosis: Diagnosis) -> tuple[Wait, ...]:
-    """Return the waits to list: all, or those of guilty ranks and some others in a large world."""
+    """Return the waits to list: all of them or, in a large world, those of guilty ranks and some others."""
     if len(diagnosis.waits) <= _MAX_LISTED:
         return diagnosis.waits
     guilty_ranks = set(diagnosis.guilty)
@@ -184,7 +184,7 @@ def _listed_waits(diagnosis: Diagnosis) -> tuple[Wait, ...]:
 
 
 def _find_notes(merged: Merged) -> Iterator[str]:
-    """Yield what limits the explanation."""
+    """Yield notes on the limits of the explanation."""
     dumps, all_ranks = merged.dumps.values(), tuple(merged.trace.ranks)
     if silent := merged.silent_ranks:
         yield f"there is no dump of {name_some(silent)}"

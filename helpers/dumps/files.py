@@ -25,7 +25,7 @@ _DATA_SUFFIXES = {".json", ".pkl", ".pickle", ".bin", ".dump"}
 
 @dataclass
 class Folder:
-    """What a folder contains: dumps and stacks by rank, and a line for each file that cannot be used."""
+    """A folder's contents: dumps and stacks by rank, and a line for each unusable file."""
 
     dumps: dict[int, Dump] = field(default_factory=dict)
     stacks: dict[int, Stack] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Folder:
 
 
 def read_folder(folder: Path) -> Folder:
-    """Read all files of a folder and its subfolders. Hidden files are left out."""
+    """Read all files in a folder and its subfolders, except hidden files."""
     result = Folder()
     for number, path in enumerate(_find_files(folder)):
         if number >= MAX_FILES:
@@ -88,7 +88,7 @@ def _read_file(path: Path, name: str, result: Folder) -> None:
 
 
 def find_rank(path: Path) -> int | None:
-    """Return the rank that a file's name contains: rank0.txt, stacks_rank_3.txt, nccl_trace_12."""
+    """Return the rank in a file's name, such as rank0.txt, stacks_rank_3.txt, nccl_trace_12."""
     stem = path.stem if path.suffix in _TEXT_SUFFIXES | _DATA_SUFFIXES else path.name
     match = (
         _NAMED_RANK_PATTERN.search(stem)

@@ -1,4 +1,4 @@
-"""Find the user's line in a stack, and the function of torch that it called."""
+"""Find the user's line in a stack, and the function of torch called by it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASE_FILES = ("distributed/distributed_c10d.py", "distributed/c10d_logger.py")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame of a stack, as a dump names it."""
+    """A frame of a stack, as described by a dump."""
 
     function: str
     file: str
@@ -35,7 +35,7 @@ class Frame:
 
     @property
     def torch_file(self) -> str:
-        """The file's name below torch's folder."""
+        """The file's path relative to torch's folder."""
         return _TORCH_PATTERN.split(self.file)[-1]
 
     @property
@@ -44,13 +44,13 @@ class Frame:
 
     @property
     def in_python(self) -> bool:
-        """Whether this is a frame of Python: TORCH_FR_CPP_STACK adds those of C++."""
+        """Whether this is a Python frame. (TORCH_FR_CPP_STACK adds frames of C++.)"""
         return self.line > 0 and (self.file.endswith(".py") or self.file.startswith("<"))
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """The user's line, the function of torch that it called, and the file of torch that made the call.
+    """The user's line, the function of torch called by it, and the file of torch that made the call.
 
     callers: the user's lines that led to it, the nearest first.
     """
@@ -62,10 +62,10 @@ class CallSite:
 
 
 def find_call_site(frames: Sequence[Frame]) -> CallSite:
-    """Return where a call was made. frames: innermost first.
+    """Return the place of a call. frames: innermost first.
 
-    The user's line is the first frame outside of all installed packages; if there is none, the first one
-    outside of torch.
+    The user's line is the first frame outside all installed packages or, if there is none, the first frame
+    outside torch.
     """
     frames = [frame for frame in frames if frame.in_python]
     mine = next((i for i, frame in enumerate(frames) if not frame.in_library), None)
@@ -82,7 +82,7 @@ def find_call_site(frames: Sequence[Frame]) -> CallSite:
             if not frame.in_library:
                 outer.append(frame)
             if frame.function == "<module>":
-                break  # whatever runs the script is not the user's
+                break  # the frames that run the script are not the user's
     return CallSite(
         place,
         base[-1].function if base else "",
@@ -92,7 +92,7 @@ def find_call_site(frames: Sequence[Frame]) -> CallSite:
 
 
 def find_function(frames: Sequence[Frame]) -> str:
-    """Return the function of torch that the user's line called; "" if it is in the user's own code."""
+    """Return the function of torch called by the user's line; "" if the stack ends in the user's code."""
     called = ""
     for frame in frames:
         if not frame.in_torch:

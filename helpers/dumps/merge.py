@@ -1,7 +1,7 @@
-"""Merge the dumps of all ranks into a trace, and describe where each rank is.
+"""Merge the dumps of all ranks into a trace, and describe each rank's position.
 
-Collectives belong together if their group and their number are the same. A trace pairs calls by their order,
-so calls before the first number that all ranks still have are left out.
+Collectives belong together if their group and number are the same. A trace pairs calls by their order, so
+calls before the first number that is available from all ranks are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.trace.rank_state import RankState
 
 MAX_RANKS = 65_536
 MAX_COMPARED = 300
-"""How many collectives of a group to compare before the earliest one that some rank has not made."""
+"""Number of a group's collectives to compare before the earliest one that some rank has not made."""
 _MAX_EVENTS = 40_000
 _MIN_COMPARED = 5
 _BYTES = {
@@ -40,10 +40,10 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Merged:
-    """All that the dumps of a job show.
+    """The combined dumps of a job.
 
-    trace: the calls that are compared. states: where each rank is. entries: what the recorder wrote of each
-    call of the trace. dumps, stacks: by rank.
+    trace: the compared calls. states: the state of each rank. entries: the recorder's entry for each call of
+    the trace. dumps, stacks: by rank.
     """
 
     trace: Trace
@@ -66,7 +66,7 @@ class Merged:
         return {event.rank: event for event in self.trace}
 
     def calls_of_group(self, event: Event, rank: int) -> list[Event]:
-        """Return the collectives that a rank has made on the group of a call."""
+        """Return the collectives made by a rank on the group of a call."""
         return [
             call
             for call in self.trace.of(rank)
@@ -101,7 +101,7 @@ def merge_dumps(dumps: Mapping[int, Dump], stacks: Mapping[int, Stack]) -> Merge
 
 
 def _find_world(dumps: Mapping[int, Dump], stacks: Mapping[int, Stack]) -> int:
-    """Return the number of ranks, as far as any file names them."""
+    """Return the number of ranks, as far as known from the files."""
     named = {*dumps, *stacks}
     for dump in dumps.values():
         named.update(*dump.groups.values())
@@ -109,10 +109,10 @@ def _find_world(dumps: Mapping[int, Dump], stacks: Mapping[int, Stack]) -> int:
 
 
 def _find_members(dumps: Mapping[int, Dump], world: int) -> dict[tuple[int, str], tuple[int, ...]]:
-    """Return the members of each group that a rank has used, by rank and name of the group.
+    """Return the members of each group used by a rank, by rank and group name.
 
-    gloo does not write the names of groups, so a group other than the default one consists of the ranks
-    that have used it.
+    gloo does not write the names of groups, so every group other than the default one is assumed to consist
+    of the ranks that have used it.
     """
     users: dict[str, set[int]] = defaultdict(set)
     used: dict[tuple[int, str], str] = {}
@@ -138,7 +138,7 @@ GroupKey = tuple[str, tuple[int, ...]]
 def _first_numbers(
     dumps: Mapping[int, Dump], members: Mapping[tuple[int, str], tuple[int, ...]]
 ) -> dict[GroupKey, int]:
-    """Return the number of each group's first collective that is compared."""
+    """Return the number of the first collective to compare in each group."""
     numbers: dict[GroupKey, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, dump in dumps.items():
         for entry in dump.entries:
@@ -166,7 +166,7 @@ def _is_compared(
     members: Mapping[tuple[int, str], tuple[int, ...]],
 ) -> bool:
     if _is_message(entry):
-        # Without the oldest messages, the finished ones cannot be paired.
+        # If the oldest messages are missing, finished messages cannot be paired.
         return not (dump.is_cut and entry.finished) and min(entry.src, entry.dst) >= 0
     group_ranks = members[dump.rank, entry.group]
     start = starts[entry.group, group_ranks]
@@ -215,10 +215,10 @@ def _make_event(
 
 
 def _with_roots(events: Sequence[Event], entries: Mapping[Key, Entry]) -> Iterator[Event]:
-    """Yield the events with the roots that their tensors show.
+    """Yield the events with the roots inferred from their tensors.
 
-    The recorder writes no root. But in a gather only the root has outputs, and in a scatter only it has
-    inputs.
+    The recorder does not write roots. However, in a gather only the root has outputs, and in a scatter only
+    the root has inputs.
     """
     roots: dict[tuple[object, ...], int] = {}
 

@@ -1,7 +1,7 @@
-"""Read pickles that contain only dicts, lists, tuples, numbers, strings, bytes, bools and None.
+"""Read pickles that only contain dicts, lists, tuples, numbers, strings, bytes, bools and None.
 
-A pickle is a program that can call any function of Python. A dump needs none of that, so before anything is
-loaded, each instruction is compared with a list. An unpickler that refuses all names then loads the rest.
+A pickle is a program that can call any function of Python. Dumps do not need this ability, so each
+instruction is compared with a list before loading. Then an unpickler that refuses all names loads the data.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ MAX_OPCODES = 8_000_000
 """A dump of torch's default 2,000 calls with stacks has fewer than 300,000 instructions."""
 MAX_DEPTH = 50
 _MAX_LONG_BYTES = 9
-# The allowed instructions: those with an argument of a fixed size -> its bytes; those whose argument begins
-# with its length -> the bytes of the length.
+# The allowed instructions. For arguments of a fixed size: instruction -> bytes of the argument. For arguments
+# that begin with their length: instruction -> bytes of the length.
 _FIXED_SIZES = {
     **dict.fromkeys(b"(.N})]taesu", 0),
     **dict.fromkeys((0x85, 0x86, 0x87, 0x88, 0x89, 0x94), 0),
@@ -29,12 +29,12 @@ _COUNT_SIZES = {
 }
 _MARK, _STOP, _LONG_PUT, _LONG = ord("("), ord("."), ord("r"), 0x8A
 _CLOSING = frozenset(b"teu")
-# Others end with a line, or call something.
+# Other arguments end at a line end, or the instruction calls a function.
 _NAMES = {ord(opcode.code): opcode.name for opcode in pickletools.opcodes}
 
 
 class BadPickle(ValueError):
-    """A pickle is damaged, too large, or contains something else than plain data."""
+    """A pickle is damaged, too large, or contains data other than plain data."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -46,7 +46,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load_plain(data: bytes) -> Any:
-    """Return the plain data of a pickle. Raise BadPickle for anything else."""
+    """Return the plain data of a pickle. Raise BadPickle for any other data."""
     try:
         _check_opcodes(data)
         return _PlainUnpickler(io.BytesIO(data)).load()
@@ -57,13 +57,13 @@ def load_plain(data: bytes) -> Any:
 
 
 def _check_opcodes(data: bytes) -> None:
-    """Refuse instructions that build objects, and a size or depth that no dump has.
+    """Refuse instructions that build objects, and sizes or depths that do not occur in dumps.
 
     `pickletools.genops` would take four times as long.
     """
     position = depth = 0
     for _ in range(MAX_OPCODES):
-        code = data[position]  # an IndexError means that the end is missing
+        code = data[position]  # an IndexError means that the end of the pickle is missing
         position += 1
         size = _FIXED_SIZES.get(code)
         if size is None:

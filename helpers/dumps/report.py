@@ -1,6 +1,6 @@
-"""Make a page about a hang: the explanation, who waits for whom, and the lanes of all ranks.
+"""Make a page about a hang: the explanation, the waits between ranks, and the lanes of all ranks.
 
-The page is one file. It loads nothing, and every text from a dump is escaped.
+The page is a single file, which loads no other files. All texts from dumps are escaped.
 """
 
 from __future__ import annotations

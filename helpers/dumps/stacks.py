@@ -1,4 +1,4 @@
-"""Read stacks that lie next to dumps: of `py-spy dump`, of faulthandler, or of torch's debug server."""
+"""Read stacks stored next to dumps, from `py-spy dump`, faulthandler, or torch's debug server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Stack = Sequence[Frame]
 def read_stacks(text: str, rank: int | None) -> dict[int, Stack]:
     """Return the main thread's stack of each rank in a file.
 
-    rank: the rank that the file's name contains; a file of the debug server names the ranks itself.
+    rank: the rank in the file's name. Files of the debug server contain the ranks' numbers.
     """
     parts = _SECTION_PATTERN.split(text)
     if len(parts) > 1:
@@ -36,7 +36,7 @@ def read_stacks(text: str, rank: int | None) -> dict[int, Stack]:
 
 
 def _main_thread(text: str) -> Stack:
-    """Return the frames of the main thread, which py-spy names and faulthandler writes last."""
+    """Return the frames of the main thread, which py-spy labels and faulthandler writes last."""
     heads = list(_THREAD_PATTERN.finditer(text))
     threads = []
     for number, head in enumerate(heads):

@@ -14,7 +14,7 @@ _NETWORKS = {
 
 
 def _label(nbytes: int) -> str:
-    """Write a size with three digits, so that a quarter of it agrees with it (262 kB and 1.05 MB)."""
+    """Write a size with three digits, so that it agrees with the text of a quarter (262 kB and 1.05 MB)."""
     exponent = (len(str(nbytes)) - 1) // 3
     return f"{float(f'{nbytes / 1000**exponent:.3g}'):g} {('B', 'kB', 'MB', 'GB')[exponent]}"
 
@@ -53,7 +53,7 @@ def page_data() -> dict[str, Any]:
 def plan(
     algorithm: str, ranks: int, rounds_shown: int, nbytes: int, network: str
 ) -> dict[str, Any]:
-    """Return the first rounds, their cost, and the length above which the ring costs less."""
+    """Return the first rounds, their cost, and the length above which the ring is cheaper."""
     rounds = {"ring": ring, "tree": tree}[algorithm](ranks)
     each = nbytes // ranks if algorithm == "ring" else nbytes
     alpha, bandwidth = _NETWORKS[network]
@@ -77,12 +77,12 @@ def plan(
 
 
 def ring(ranks: int) -> list[Round]:
-    """Return the rounds of reduce-scatter and all-gather around the ring: 2 (p - 1) of them."""
+    """Return the 2 (p - 1) rounds of reduce-scatter and all-gather around the ring."""
     return [[(rank, (rank + 1) % ranks) for rank in range(ranks)] for _ in range(2 * (ranks - 1))]
 
 
 def tree(ranks: int) -> list[Round]:
-    """Return the rounds of a reduce along a binomial tree, and of a broadcast back along it."""
+    """Return the rounds of a reduce along a binomial tree, and of a broadcast back along the tree."""
     up: list[Round] = []
     step = 1
     while step < ranks:

@@ -31,11 +31,11 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Faults:
-    """The faults that are injected into a run.
+    """The faults to inject into a run.
 
     Args:
-        late_rank: A rank that starts late, or -1.
-        slow_rank: A rank for which messages take longer, or -1.
+        late_rank: A rank that starts late, or -1 for none.
+        slow_rank: A rank whose received messages take longer, or -1 for none.
         dropped_call: (rank, number of its call) for the call to leave out, or NO_CALL.
     """
 
@@ -75,7 +75,7 @@ class FaultExplorer:
         if run.failure is None or (
             isinstance(run.failure, Deadlock) and faults.dropped_call != NO_CALL
         ):
-            return picture  # A dropped call is meant to let others wait.
+            return picture  # A dropped call is meant to make others wait.
         return replace(picture, text=f"{picture.text}\n{type(run.failure).__name__}: {run.failure}")
 
     def first_faults(self, calls_by_rank: Sequence[list[str] | None]) -> Faults:
@@ -155,9 +155,9 @@ def break_it(
 ) -> FaultExplorer:
     """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
 
-    The controls make a rank late, slow down messages to a rank, leave out one call, or change the world
-    size. Each change runs the function again and plays the run. Initially, the last rank leaves out its last
-    call. Raises ValueError for more than 8 ranks.
+    The controls delay a rank, slow down messages to a rank, leave out one call, or change the world size.
+    Each change runs the function again and plays the run. Initially, the last rank leaves out its last call.
+    Raises ValueError for more than 8 ranks.
     """
     if not 1 <= world_size <= _MAX_RANKS:
         raise ValueError(f"break_it runs on 1 to {_MAX_RANKS} ranks, not on {world_size!r}.")
@@ -169,7 +169,7 @@ def _rank_options(count: int) -> list[tuple[str, int]]:
 
 
 def _call_options(calls_by_rank: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
-    """Return the options for leaving out a call: the last calls of each rank. A failed run has none."""
+    """Return the options for leaving out a call: the last calls of each rank; none if it failed."""
     each = max(1, _MAX_CALLS // len(calls_by_rank))
     calls = [
         (f"rank {rank}, call {number + 1}: {name}", (rank, number))

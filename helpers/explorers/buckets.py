@@ -1,4 +1,4 @@
-"""Show gradient buckets during backward: when each can be sent, and how much of that backward hides."""
+"""Show gradient buckets during backward: when each can be sent, and how much of the sending is hidden."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page_data() -> dict[str, Any]:
 
 
 def plan(layers: int, bucket: int, network: str, latency_ms: float) -> dict[str, Any]:
-    """Return one step: forward 0.5 ms and backward 1 ms for each layer, an all_reduce for each bucket."""
+    """Return one step, with 0.5 ms of forward and 1 ms of backward per layer, and all_reduces of buckets."""
     sizes = bucket_sizes(layers, bucket)
     calls = reduction_times(sizes, layers / 2, _SPEEDS[network], latency_ms)
     end = max(layers * 1.5, calls[-1][2])
@@ -65,8 +65,8 @@ def reduction_times(
 ) -> list[tuple[float, float, float]]:
     """Return the times in ms when each bucket's all_reduce is ready, begins and ends.
 
-    The calls run one after another. backward_ms: the time when backward begins. It takes 1 ms per layer, and
-    a bucket waits for its last gradient.
+    The calls run one after another. backward_ms: the time when backward begins. Backward takes 1 ms per
+    layer, and a bucket waits for its last gradient.
     """
     calls, ready, free = [], backward_ms, 0.0
     for size in sizes:

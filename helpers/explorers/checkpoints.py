@@ -1,4 +1,4 @@
-"""Show how often to write a checkpoint: time is lost to writing, and to work undone by a failure."""
+"""Show how often to write a checkpoint: time is lost by writing, and by repeating work after a failure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SENTENCE_TEMPLATES = {
 
 
 def plan(write_s: int, days: int, hosts: int) -> dict[str, Any]:
-    """Return the lost time for a few intervals around Young's.
+    """Return the lost time for a few intervals around Young's optimum.
 
-    After Young, "A first order approximation to the optimum checkpoint interval" (1974): the best interval
-    is sqrt(2 C M) if a checkpoint takes C and the mean time between failures is M.
+    According to Young, "A first order approximation to the optimum checkpoint interval" (1974), the best
+    interval is sqrt(2 C M) if a checkpoint takes C and the mean time between failures is M.
     """
     between = days * 86_400 / hosts
     best = sqrt(2 * write_s * between)

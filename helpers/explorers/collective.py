@@ -74,8 +74,8 @@ def _key(op: str, ranks: int, root: int, reduction: str) -> str:
 def _runs() -> dict[str, tuple[int, list[Any]]]:
     """Run each distinct combination. Return rank 0's input bytes, and (before, after) by rank.
 
-    There is one launch for each world size, because launching each of 180 combinations separately would take
-    ten seconds.
+    There is one launch for each world size, because separate launches for all 180 combinations would take ten
+    seconds.
     """
     found = {}
     for ranks in _SIZES:

@@ -1,7 +1,7 @@
 """Show the cost model with controls: change a cluster or a model, and see the best layouts.
 
-`helpers/plan` is the model, with its sources. cost.js does the same arithmetic for the page, without context
-parallelism.
+`helpers/plan` contains the model and its sources. For the page, cost.js does the same arithmetic, without
+context parallelism.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 `plan(**setting)` returns the results for one setting: the numbers for `SENTENCE_TEMPLATES`, the drawn `rows`,
 and `says`, the names of the `SENTENCE_TEMPLATES` that form the sentence (by default "says"). The page
 contains the same function in JavaScript, because a saved notebook and an exported page have no kernel. A test
-compares the two. The words are written once, in Python, and passed to the page as templates.
+compares both functions. The texts are written once, in Python, and passed to the page as templates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One setting of an explorer. options maps the shown words to values, in a slider's order."""
+    """One setting of an explorer. options: from displayed words to values, in a slider's order."""
 
     name: str
     words: str
@@ -108,7 +108,7 @@ class Explorer:
 
         If scripts are removed (on GitHub, or in an untrusted notebook), the text remains.
         """
-        # Escape "<", so that the data cannot end the script element. The modules do not contain
+        # Escape "<", so that the data cannot end the script element. The scripts themselves do not contain
         # "</script".
         data = json.dumps(self.to_json(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("<", "\\u003c")

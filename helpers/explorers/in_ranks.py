@@ -1,4 +1,4 @@
-"""Functions that explorers run on ranks. This file imports nothing else of the explorers."""
+"""Functions that explorers run on ranks. This file imports no other module of the explorers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _WRAPPED_CALLS = (
 
 
 class DroppedWork:
-    """The Work of a dropped call, without anything to wait for."""
+    """The Work of a dropped call, with nothing to wait for."""
 
     def wait(self, timeout: object = None) -> bool:
         return True
@@ -103,12 +103,12 @@ def run_with_faults(
     slow_rank: int,
     *args: Any,
 ) -> list[str]:
-    """Call `fn` with one rank late, one of its calls left out, or all messages to one rank slow.
+    """Call `fn` with one rank delayed, one call left out, or all messages to one rank slowed down.
 
     A delay is recorded as a span, so that the picture shows it.
 
     Args:
-        late_rank, slow_rank: A rank, or -1.
+        late_rank, slow_rank: A rank, or -1 for none.
         dropped_call: (rank, number of its call), or (-1, -1).
 
     Returns:

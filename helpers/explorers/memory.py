@@ -48,10 +48,10 @@ STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
 def parts(parameters: int, ranks: int, numbers: int, stage: int) -> dict[str, Any]:
     """Return the bytes of each part on one rank.
 
-    Stage 1 shards Adam's state, stage 2 also the gradients, and stage 3 everything.
+    Stage 1 shards Adam's state, stage 2 also shards the gradients, and stage 3 shards everything.
 
-    In float32 a parameter has 4 bytes of weight, 4 of gradient and 8 of state. In bfloat16 it has 2 and 2,
-    and 12 of state, which includes a copy in float32. The sum is 16 either way.
+    In float32, a parameter needs 4 bytes for the weight, 4 for the gradient and 8 for the state. In bfloat16,
+    it needs 2 and 2, and 12 for the state, which includes a copy in float32. The sum is 16 in both cases.
     """
     shard = -(-parameters // ranks)
     weights = numbers * (shard if stage >= 3 else parameters)

@@ -47,7 +47,7 @@ def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
-    """Return one forward for each later stage, then one forward and one backward in turn."""
+    """Return one forward for each later stage, followed by forwards and backwards in turn."""
     ahead = min(microbatches, stages - stage - 1)
     order = [f"F{i}" for i in range(ahead)]
     for i in range(microbatches - ahead):
@@ -56,9 +56,9 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def zero_bubble(stage: int, stages: int, microbatches: int) -> list[str]:
-    """Return 1F1B with backward in two parts: I (gradients of inputs) at once, W (of weights) in idle time.
+    """Return 1F1B with a split backward: I (gradients of inputs) at once, and W (of weights) in idle time.
 
-    After Qi et al., "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r delays r of
+    This is the schedule ZB-H1 of Qi et al., "Zero Bubble Pipeline Parallelism" (2023). Stage r delays r of
     its W, so that no stage holds more activations than under 1F1B.
     """
     order, waiting = [], 0

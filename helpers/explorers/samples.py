@@ -37,7 +37,7 @@ def page_data() -> dict[str, Any]:
 def plan(
     samples: int, ranks: int, shuffle: bool, drop_last: bool, set_epoch: bool
 ) -> dict[str, Any]:
-    """Return the samples that each rank gets from the sampler in two epochs."""
+    """Return each rank's samples from the sampler in two epochs."""
     epochs = [
         [
             _samples_of_rank(samples, ranks, rank, shuffle, drop_last, epoch * set_epoch)

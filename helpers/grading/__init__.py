@@ -7,7 +7,8 @@
 `command` reads a class's `inputs`, starts a `batch` of processes that grade them, and writes `outputs`.
 `grader` grades one file, one answer after the other.
 
-The checks, the engine and the search for answers are those of the notebooks; this package adds no verdicts.
+The checks, the engine and the search for answers are the same as in the notebooks, so this package adds no
+verdicts.
 
 The command:
     commands          the commands of `course` that grade
@@ -20,8 +21,8 @@ Files and people:
     owners            the owner of each file
     names             names in file names
     people            the class, and the instructor's files about the class
-    roster            the platform's list of the class
-    group_work        people who handed in together
+    roster            the class list from a platform
+    group_work        people who handed in one file together
     table             tables of texts
     platforms         one file for each learning platform
 Grading:
@@ -31,8 +32,8 @@ Grading:
     judge_process     one answer, in a child of the grader
     sandbox           sandboxes and their guards
     cells             cell names as marks
-    reference_health  a test whether the solution works on this machine
-    machine_faults    outcomes that the machine may have caused
+    reference_health  whether the solution works on this machine
+    machine_faults    outcomes that may be caused by the machine
     bypasses          names in an answer that a person should check
 Results:
     results           a check's results as a record
@@ -41,11 +42,11 @@ Results:
     stale_results     results of removed files
     points            the worth of results
     reports           pages, gradebooks, other systems
-    jplag_files       answers as files, to compare them
+    jplag_files       answers as files for comparison
 Wrong answers of a class:
     class_mistakes    `course mistakes RESULTS`
     groups            answers that behave alike
 To hand out:
     release           the learner's bundle
-    disclosure        the known mistakes in it
+    disclosure        the known mistakes in the bundle
 """

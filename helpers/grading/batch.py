@@ -3,7 +3,7 @@
     find_submissions --jobs--> processes, each with a Grader --> Record --> OUT/records/NAME.json
                                                                   `--> OUT/log.jsonl
 
-If it is killed at any moment, the same command continues where it stopped, because records are written
+If a batch is killed at any moment, the same command continues where it stopped, because records are written
 atomically and each exercise is cached as soon as it has run.
 """
 
@@ -45,12 +45,13 @@ from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.submissions import Job
 from helpers.views.plain import for_log, one_line
 
-# A job, with the result of its first try if it should be tried again.
+# A job and, if it should be tried again, the result of its first try.
 _Task = tuple[Job, Graded | None]
 
-# maximum characters of a line for the instructor, because a learner's name is a folder's name
+# maximum length of a line for the instructor, because a learner may choose any folder name
 _MAX_LINE_CHARS = 200
-# The grader of a pool process: global, because a pool's initializer, `_set_up_process`, cannot return it.
+# The grader of a pool process. It is global because a pool's initializer, `_set_up_process`, cannot return
+# it.
 _grader: Grader
 
 
@@ -70,7 +71,7 @@ def grade_all(
         else:
             rest.append(job)
     for job, record in grade_jobs(rest, setting, plan, secret):
-        # the log line first: a kill in between may cause a second line, but never loses a line
+        # write the log line first: a kill in between may cause a second line, but never loses a line
         _log(setting.out, job, record, paths[job])
         write_atomically(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
@@ -108,7 +109,7 @@ def grade_jobs(
 def _run_tasks(
     tasks: Sequence[_Task], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Graded]]:
-    """Run all tasks. If a process of the pool dies, rerun one at a time the tasks that may have killed it."""
+    """Run all tasks. If a process of the pool dies, rerun the tasks that may have killed it one at a time."""
     left = list(tasks)
     while left:
         done = set()
@@ -116,7 +117,7 @@ def _run_tasks(
             done.add(job)
             yield job, graded
         left = [task for task in left if task[0] not in done]
-        # Either no task is left, or a process died while grading one of the running jobs.
+        # Either no tasks are left, or a process died while grading one of the running jobs.
         most = _process_count(setting) + 1
         suspects, left = left[:most], left[most:]
         for task in suspects:
@@ -166,8 +167,8 @@ def _run_until_broken(
                     yield _result_of_future(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # An interrupted batch does not wait for running answers. All processes that a grader has started
-            # end with it.
+            # An interrupted batch does not wait for running answers. All processes started by a grader end
+            # with it.
             for process in multiprocessing.active_children():
                 process.kill()
             raise
@@ -183,10 +184,10 @@ def _result_of_future(job: Job, future: Future[Graded], level: str) -> tuple[Job
 
 
 def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolExecutor:
-    # A fork gets the imported torch for free, and is safe if no other thread runs.
+    # A forked process shares the imported torch, and forking is safe if no other thread runs.
     alone = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if alone else "spawn")
-    # For root, each grader's sandboxes have a separate user, which this number selects. The start differs
+    # If root grades, each grader's sandboxes have a separate user, selected by this number. Its start differs
     # between batches, so that two simultaneous batches rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
     processes = min(_process_count(setting), jobs)
@@ -195,15 +196,15 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
 
 
 def _process_count(setting: Setting) -> int:
-    # Two for each core, because starting scripts, hanging answers and worlds with a late rank leave cores
-    # idle. No right answer fails because of this, because budgets limit processor time.
+    # Use two for each core, because starting scripts, hanging answers and worlds with a late rank leave cores
+    # idle. No right answer fails for this reason, because budgets limit processor time.
     return setting.jobs or 2 * (os.cpu_count() or 1)
 
 
 def _set_up_process(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
     """Set up this process as a grader that ends with its parent."""
     global _grader
-    # Ctrl-C is for the batch, which then ends this process
+    # Ctrl-C is handled by the batch, which then ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -232,8 +233,8 @@ def _exit_with_parent(parent: Any) -> None:
     os._exit(1)
 
 
-def _run_task(job: Job, first: Graded | None) -> Graded:
-    return _grader.try_once(job) if first is None else _grader.settle(job, first)
+def _run_task(job: Job, first_try: Graded | None) -> Graded:
+    return _grader.try_once(job) if first_try is None else _grader.settle(job, first_try)
 
 
 def _fault_record(job: Job, level: str, why: str) -> Record:
@@ -276,7 +277,8 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
-    # O_APPEND: lines of two batches never mix. O_NOFOLLOW: other users may be able to write to `out`.
+    # With O_APPEND, lines of two batches never mix. O_NOFOLLOW is used because other users may be able to
+    # write to `out`.
     with reporting_write_errors(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:
@@ -293,7 +295,5 @@ def read_or_create_secret(out: Path) -> str:
         if secret := path.read_text(encoding="utf-8").strip():
             return secret
     secret = secrets.token_hex(16)
-    write_atomically(
-        path, f"{secret}\n".encode()
-    )  # readable only by this user, because mkstemp creates it
+    write_atomically(path, f"{secret}\n".encode())  # mkstemp makes it readable only by this user
     return secret

@@ -1,11 +1,12 @@
 """Flag names in an answer's source that a person should check.
 
-The names are examples, because most bypasses need none of them. Functions replaced by an answer are found in
-its ranks, however it replaces them (`checks.replaced`).
+The names are only examples, because most bypasses need none of them. Functions replaced by an answer, in
+whatever way, are found in its ranks (`checks.replaced`).
 
 `grader` calls `find_flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule and tries
-them: a call is recorded and breaks the rule, its name is flagged here, or it remains unnoticed. Rules on
-traffic exist to teach: they read the ranks' recordings, made in processes that also run the answer.
+them. For each of them, the call is recorded and breaks the rule, its name is flagged here, or it remains
+unnoticed. Rules on traffic exist for teaching, because they read recordings made in processes that also run
+the answer.
 
 Grading does not trust a rank's report of where a case begins and ends (`checks.check_answer`). It trusts all
 other reports from Python code in a rank. An answer that reaches this code, through frames or the garbage
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 
 from helpers.checks.exercise import Exercise
 
-# Names for communicating without being recorded.
+# Names for communicating without a record.
 UNRECORDED_NAMES = frozenset(
     {
         "FileStore",
@@ -54,7 +55,7 @@ UNRECORDED_NAMES = frozenset(
 UNRECORDED_FLAG = "uses `{name}`, by which ranks can communicate unrecorded: check the reason"
 
 
-# Names for reaching the code around an answer, and changing a rank's reports.
+# Names for accessing the code around an answer, and for changing a rank's reports.
 
 # `sys.modules` is another way, but the name `modules` is also a method of every `nn.Module`.
 INTROSPECTION_NAMES = frozenset(
@@ -110,7 +111,7 @@ def find_flags(exercise: Exercise, source: str) -> tuple[str, ...]:
 
 
 def _parse(source: str) -> ast.AST | None:
-    # An answer that Python cannot parse has not run. Deep nesting exhausts ast's recursion or memory.
+    # An answer that Python cannot parse has not run. Deep nesting exceeds ast's recursion limit or memory.
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -118,7 +119,7 @@ def _parse(source: str) -> ast.AST | None:
 
 
 def _internal_module_imports(tree: ast.AST) -> set[str]:
-    """Return the imported or named inner modules of the course. Answers need only `helpers`."""
+    """Return the imported or mentioned inner modules of the course. Answers only need `helpers`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

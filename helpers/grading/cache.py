@@ -1,8 +1,8 @@
-"""Keep the results of answers by all their dependencies: answer, checks, engine, versions.
+"""Cache the results of answers by all of their dependencies: answer, checks, engine, versions.
 
-A second run then grades only changed answers, and a killed batch continues where it stopped. Equal answers of
-a class run only once. For passing answers, comments and blank lines are ignored. Failing answers that differ
-in them run separately, because their reports name lines.
+So a second run only grades changed answers, and a killed batch continues where it stopped. Equal answers of a
+class run only once. For passing answers, comments and blank lines are ignored. Failing answers that differ in
+comments or blank lines run separately, because their reports contain line numbers.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MAX_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder with one file for each answer that has run; with None, nothing is kept.
+    """A folder with one file for each answer that has run. If the folder is None, no results are cached.
 
-    again: ignore kept results, and replace them by new results.
+    again: ignore cached results, and replace them by new results.
     """
 
     folder: Path | None
@@ -46,8 +46,8 @@ class Cache:
         """Return the record of a key, or None if it does not exist or cannot be read."""
         if self.folder is None or self.again:
             return None
-        # A truncated or edited file, or a file of a different version, counts as missing: running an answer
-        # again costs seconds, but a wrong record costs points.
+        # A truncated or edited file, or a file of a different version, counts as missing, because running an
+        # answer again costs seconds, but a wrong record costs points.
         with suppress(OSError, ValueError):
             path = self._path(key)
             if path.stat().st_size <= _MAX_BYTES:
@@ -55,7 +55,7 @@ class Cache:
         return None
 
     def put(self, key: str, record: ExerciseRecord) -> None:
-        """Store a record. If the process is killed, either the old or the new file is left."""
+        """Store a record. If the process is killed, either the old or the new file remains."""
         if self.folder is not None:
             text = json.dumps(msgspec.to_builtins(record))
             write_atomically(self._path(key), text.encode())
@@ -67,7 +67,7 @@ class Cache:
 
 def answer_key(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
     """Return the key of one answer, which changes with all dependencies of the record."""
-    where = [astuple(origin) for origin in answer.origins]  # reports name lines
+    where = [astuple(origin) for origin in answer.origins]  # reports contain line numbers
     return _key(exercise, answer, answer.source, where, secret, versions)
 
 
@@ -86,11 +86,11 @@ def _key(
     exercise: Exercise,
     answer: Answer,
     program: str,
-    where: object,
+    places: object,
     secret: str,
     versions: Mapping[str, str],
 ) -> str:
-    parts = [exercise.name, answer.name, program, where, answer.notes, secret]
+    parts = [exercise.name, answer.name, program, places, answer.notes, secret]
     parts.append(sorted(versions.items()))
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -114,7 +114,7 @@ def current_versions(level: str, secret: str = "") -> Mapping[str, str]:
 def _digest_of_the_course() -> str:
     digest = hashlib.sha256()
     for path in sorted(_COURSE.rglob("*.py")):
-        # these modules show and count verdicts, but do not change them
+        # these modules only display and count verdicts
         if not {"reports", "points"} & {*path.relative_to(_COURSE).parts}:
             digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
     for path in sorted(instructor_folder().glob("*.py")):  # a new mistake changes verdicts
@@ -126,7 +126,7 @@ class CannotWrite(CannotGrade):
     """A result cannot be written: the disk is full or read-only. The message is one line."""
 
     def __init__(self, path: object, why: str) -> None:
-        super().__init__(path, why)  # these arguments survive the pipe from a grader's process
+        super().__init__(path, why)  # so that the error can be pickled
         self.path, self.why = path, why
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _write_atomically(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because renaming is atomic only within one file system.
+    # Use the same folder, because renaming is only atomic within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:

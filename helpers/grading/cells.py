@@ -1,10 +1,10 @@
-"""Replace cell names by marks while an answer is tried, so that equal answers have equal records.
+"""Replace cell names by marks while an answer runs, so that equal answers have equal records.
 
     Answer --renumber_cells--> Answer, its cells counted from 0 --Judge, cache--> record with marks
     record with marks --restore_cell_names--> record
 
-Inserting a cell above an answer then causes no new run, and equal answers of a class get equal points. Used
-by `grader`.
+So inserting a cell above an answer causes no new run, and equal answers of a class receive equal points.
+`grader` uses this module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from helpers.answers.build import Answer, cell_number
 from helpers.grading.record import ExerciseRecord
 
-# From Unicode's private use area, so that no other text can look like a mark. An answer that prints these
+# Taken from Unicode's private use area, so that no other text looks like a mark. An answer that prints these
 # characters only causes the names of its cells to be inserted.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARK_PATTERN = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
@@ -46,6 +46,6 @@ def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> Exercise
 
     # marks and names need no escaping in JSON, so all strings can be replaced at once
     text = _MARK_PATTERN.sub(name, json.dumps(msgspec.to_builtins(record), ensure_ascii=False))
-    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # left over if a text was cut off within a mark
+    text = re.sub(f"[{_BEGIN}{_END}]", "", text)  # remains of a text cut off within a mark
     found = msgspec.convert(json.loads(text), ExerciseRecord)
     return replace(found, answer=record.answer)

@@ -37,7 +37,7 @@ def print_mistakes(
     Args:
         only: The exercise, or None for all.
         number: The number of one of the exercise's groups, from 1.
-        sentence: A sentence with which that group becomes a known mistake.
+        sentence: A sentence that turns this group into a known mistake.
 
     Raises:
         click.ClickException: The options, results or sandbox cannot be used.
@@ -111,7 +111,7 @@ def _summarize_group(group: AnswerGroup) -> list[str]:
 
 
 def _describe_failure(group: AnswerGroup) -> str:
-    """Return a line about one member's shown failure. The other members behaved alike."""
+    """Return a line about one member's displayed failure. The other members behaved alike."""
     case = group.answers[0].case
     if case is None:
         return "Only hidden cases fail."
@@ -140,7 +140,7 @@ def _format_group(number: int, group: AnswerGroup) -> list[str]:
 def _add_mistake(group: AnswerGroup, words: str) -> None:
     first = group.answers[0]
     exercise = find_exercise(first.exercise)
-    # named after the instructor's sentence; `normalize_program` has removed the learner's comments
+    # name it after the instructor's sentence; `normalize_program` has removed the learner's comments
     title = " ".join(re.findall(r"\w+", words)[:_MAX_TITLE_WORDS]).lower()
     mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
     try:

@@ -1,7 +1,8 @@
 """Run `course grade FOLDER --out OUT`: write records and reports, and return an exit code.
 
-0: everything was graded. 1: a file could not be read or graded here, a learner with a submission is not on
-the roster, or --verify found a difference. 2: nothing could be done; one line explains why.
+The code is 0 if everything was graded. It is 1 if a file could not be read or graded here, a learner with
+a submission is not on the roster, or --verify found a difference. It is 2 if nothing could be done, with one
+line that explains why.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from helpers.views.plain import for_log, plural
 
 @dataclass(frozen=True)
 class FolderResult:
-    """The result for a folder. course: None if it was only verified."""
+    """The result for a folder. course: None if the folder was only verified."""
 
     exit_code: int
     course: Course | None = None
@@ -59,7 +60,7 @@ def grade_folder(setting: Setting) -> FolderResult:
                 ]
             )
             return FolderResult(int(found > 0))
-        # closed at once if this is interrupted, so that no grader keeps running
+        # close it at once after an interruption, so that no grader keeps running
         with closing(grade_all(inputs.jobs, setting, plan, inputs.secret)) as results:
             records = _with_progress(inputs.jobs, results, inputs.people.policy)
     outputs = write_outputs(records, inputs, setting)
@@ -71,7 +72,7 @@ def grade_folder(setting: Setting) -> FolderResult:
 
 
 def _print_lines(lines: Iterable[str]) -> int:
-    """Print lines, escaped because they may come from submissions. Return their number."""
+    """Print lines after escaping them, because they may come from submissions. Return their number."""
     count = 0
     for line in lines:
         click.echo(for_log(line))

@@ -1,9 +1,9 @@
 """Choose the known mistakes of a learner's bundle, so that together they do not contain a solution.
 
-A mistake is recognized by running it, so the bundle has its program, and most programs differ from the
-solution in one line. Together they would contain every line. So one line of each exercise's solution is kept
-out of the bundle, together with all mistakes that contain it. This is the line that costs the fewest
-sentences of advice.
+A mistake is recognized by running it, so the bundle needs its program. Most of these programs differ from the
+solution in only one line, so together they would contain every line. Therefore one line of each exercise's
+solution is kept out of the bundle, together with all mistakes that contain this line. The chosen line is the
+one that costs the fewest sentences of advice.
 
 An exercise keeps all its mistakes if only the reference solution can compute its right values, because the
 bundle has to contain that solution anyway.
@@ -37,7 +37,7 @@ class BundledMistakes:
     Args:
         by_file: The mistakes of each file of answers.
         left_out: The number of mistakes left out.
-        laid_open: Exercises with every line of the solution in the bundle.
+        laid_open: Exercises for which the bundle contains every line of the solution.
     """
 
     by_file: Mapping[Path, Sequence[KnownMistake]]
@@ -71,7 +71,7 @@ def choose_mistakes(workspace: Workspace) -> BundledMistakes:
             continue
         laid_open.append(exercise.name)
         if lines and not needs_reference(exercise):
-            # The solution is part of another solution in the bundle, but not of this exercise's file.
+            # The solution is part of another solution in the bundle, but not in this exercise's file.
             own_file = {own: kept.get(own, [])}
             _leave_out_a_line(own_file, own, lines)
             kept |= own_file
@@ -79,23 +79,30 @@ def choose_mistakes(workspace: Workspace) -> BundledMistakes:
 
 
 def _leave_out_a_line(
-    kept: dict[Path, list[KnownMistake]], own: Path, secret: Iterable[str]
+    mistakes_by_file: dict[Path, list[KnownMistake]], answers_file: Path, secret: Iterable[str]
 ) -> None:
-    """Remove from the kept mistakes all mistakes with one line of a solution, chosen among `secret`.
+    """Choose one line of a solution among `secret`, and remove all mistakes that contain it.
 
-    own: the file of the solution's exercise.
+    answers_file: the file of the solution's exercise.
     """
 
     def cost(line: str) -> tuple[int, int, str]:
-        left = {path: _without(mistakes, line) for path, mistakes in kept.items()}
-        sentences = _count_sentences(kept.values()) - _count_sentences(left.values())
-        return sentences, sum(map(len, kept.values())) - sum(map(len, left.values())), line
+        left = {path: _without(mistakes, line) for path, mistakes in mistakes_by_file.items()}
+        sentences = _count_sentences(mistakes_by_file.values()) - _count_sentences(left.values())
+        return (
+            sentences,
+            sum(map(len, mistakes_by_file.values())) - sum(map(len, left.values())),
+            line,
+        )
 
-    # only a line that few of the exercise's mistakes contain can have a low cost
-    by_own_cost = sorted(secret, key=lambda line: (-len(_without(kept.get(own, []), line)), line))
+    # only a line contained in few of the exercise's mistakes can have a low cost
+    by_own_cost = sorted(
+        secret,
+        key=lambda line: (-len(_without(mistakes_by_file.get(answers_file, []), line)), line),
+    )
     best = min(by_own_cost[:_MAX_TRIED], key=cost)
-    for path, mistakes in kept.items():
-        kept[path] = _without(mistakes, best)
+    for path, mistakes in mistakes_by_file.items():
+        mistakes_by_file[path] = _without(mistakes, best)
 
 
 _MAX_TRIED = 6
@@ -110,7 +117,7 @@ def _without(mistakes: Sequence[KnownMistake], line: str) -> list[KnownMistake]:
 
 
 def _stripped(mistake: KnownMistake) -> KnownMistake:
-    """Return a mistake without the parts that a check does not need.
+    """Return a mistake without the parts that checks do not need.
 
     An edit contains lines of the solution. A mistake that is recognized by an observation is never run.
     """

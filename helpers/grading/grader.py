@@ -2,14 +2,14 @@
 
     file --read_answers (capped child)--> answers --judging (capped child, sandbox)--> attempts --> Record
 
-Points come from the hidden cases; visible cases can only lower them. Feedback comes only from the visible
-cases. Because most answers pass, all cases run together first. If one fails, that run is discarded, and the
-visible cases, then the hidden cases, run in a new sandbox. If a busy machine may be the cause of a failure
-(`machine_faults`), the answer runs once more without other running answers, at the end of the batch, so that
-no other answer waits for it.
+Points come from the hidden cases; visible cases can only lower them. Feedback only comes from the visible
+cases. Because most answers pass, all cases run together first. If one fails, this run is discarded, and the
+visible cases, followed by the hidden cases, run in a new sandbox. If a busy machine may be the cause of a
+failure (`machine_faults`), the answer runs once more at the end of the batch, without other running answers,
+so that no other answer has to wait.
 
-So an answer fails only in a sandbox that ran nothing else of its submission, and its feedback comes from
-ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each may
+So an answer can only fail in a sandbox that ran no other part of its submission, and its feedback comes from
+ranks that had not received hidden inputs. The exercises of a submission only share its time budget: each may
 use half of the remaining time. With Landlock, sandboxes share /dev/shm: leftover files are removed when a
 sandbox ends, but two sandboxes that run at the same time can communicate through them.
 
@@ -55,9 +55,9 @@ NOT_RUN = (
 SLOW_FLAG = (
     "this answer failed only by exceeding the time limit: grade it again when the machine is idle"
 )
-# Outcomes that become "too slow" if the answer could not be tried without other answers.
+# Outcomes that become "too slow" if the answer could not be tried without other running answers.
 _SLOW_OUTCOMES = {Outcome.TIMED_OUT.value, Outcome.TOO_SLOW.value, Outcome.CRASHED.value}
-# Number of times that a sandbox may be ended from outside before the machine is blamed.
+# Number of times that a sandbox may be terminated from outside before the machine is blamed.
 _MAX_LOST = 3
 
 
@@ -77,7 +77,7 @@ class _Budget:
 
     @contextmanager
     def lend_half(self) -> Iterator[_Budget]:
-        """Lend half of the rest, so that an answer that never ends leaves the other half."""
+        """Lend half of the remaining time, so that an answer that never ends leaves the other half."""
         half = _Budget(self.wall_s / 2, self.cpu_s / 2)
         self.spend(half.wall_s, half.cpu_s)
         yield half
@@ -86,10 +86,10 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The record of an exercise. first: the same record with marked cells, as cached, if it is uncertain."""
+    """The record of an exercise. uncertain_record: its cached form, with marked cells, if uncertain."""
 
     record: ExerciseRecord
-    first: ExerciseRecord | None = None
+    uncertain_record: ExerciseRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades submissions one after the other, keeping nothing of them except in its cache.
+    """Grades submissions one after the other, keeping no data about them except in its cache.
 
     Args:
         slot: A number not used by any other running grader.
@@ -127,11 +127,11 @@ class Grader:
         import_early(self.pictures != "none")
 
     def grade(self, job: Job) -> Record:
-        """Grade one submission. Never raises because of the file's contents."""
+        """Grade one submission. The file's contents never cause an exception."""
         return self.settle(job, self.try_once(job)).record
 
     def try_once(self, job: Job) -> Graded:
-        """Grade one submission, without a second try of answers that a busy machine may have failed."""
+        """Grade one submission, without a second try of answers that may be wrong due to a busy machine."""
         began = time.monotonic()
         base = Record(
             job.learner,
@@ -148,7 +148,7 @@ class Grader:
             return Graded(replace(base, message=str(error), seconds=time.monotonic() - began))
         base = replace(base, notebook=wanted[0].notebook, sha256=digest)
         base = replace(base, notes=notes_on_strays(wanted, found))
-        # Some learners hand in the whole course folder with all solutions, which would take minutes to run.
+        # Some learners hand in the whole course folder with all solutions, which would take minutes to grade.
         if job.file_count > 1 and (own := self._record_of_solutions(base, wanted, found)):
             return Graded(replace(own, seconds=round(time.monotonic() - began, 3)))
         done, uncertain = list[ExerciseRecord](), dict[str, ExerciseRecord]()
@@ -157,7 +157,7 @@ class Grader:
             with budget.lend_half() as half:
                 tried = self._grade_exercise(exercise, found[exercise.name], half)
             done.append(tried.record)
-            uncertain |= {exercise.name: tried.first} if tried.first else {}
+            uncertain |= {exercise.name: tried.uncertain_record} if tried.uncertain_record else {}
         seconds = round(time.monotonic() - began, 3)
         return Graded(_with_exercises(base, done, seconds), uncertain)
 
@@ -170,7 +170,7 @@ class Grader:
             wanted, found = find_answers(job.path)
         except (
             UnreadableNotebook
-        ):  # the file has been changed or removed meanwhile, so the next run grades it
+        ):  # the file was changed or removed meanwhile, so the next run grades it
             return Graded(graded.record)
         settled, budget = dict[str, ExerciseRecord](), self._budget(job)
         for exercise in wanted:
@@ -190,9 +190,9 @@ class Grader:
         return _Budget(share_s, float(limits.submission_cpu_s))
 
     def _record_of_solutions(
-        self, base: Record, exercises: Sequence[Exercise], found: Mapping[str, Answer | Problem]
+        self, base: Record, exercises: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
     ) -> Record | None:
-        """Return the record of a file that contains only the course's solutions, None for other files."""
+        """Return the record of a file that only contains the course's solutions, and None for other files."""
         known: dict[str, Answer | Problem] = {}
         for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
             known |= self.references.answers(notebook)
@@ -205,7 +205,7 @@ class Grader:
                     exercise, Outcome.NOT_ATTEMPTED.value, message=NOT_RUN, answer=each.source
                 )
                 for exercise in exercises
-                if isinstance(each := found[exercise.name], Answer)
+                if isinstance(each := answers[exercise.name], Answer)
             ),
         )
         complete = len(record.exercises) == len(exercises)
@@ -250,41 +250,41 @@ class Grader:
         return None
 
     def _keys(self, exercise: Exercise, answer: Answer) -> tuple[str, str]:
-        # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the
+        # The key covers answer, cells, secret, checks, engine and level. If all of these are equal, so is the
         # result.
         parts = exercise, answer, self.secret, self.versions
         return answer_key(*parts), program_key(*parts)
 
     def _settled(
-        self, exercise: Exercise, answer: Answer, came: Attempt, budget: _Budget, seconds: float
+        self, exercise: Exercise, answer: Answer, attempt: Attempt, budget: _Budget, seconds: float
     ) -> ExerciseRecord:
-        """Return the final record of an answer. Cache it if nothing but the answer can have caused it."""
-        record, doubt = came.record, came.doubt
+        """Return the final record of an answer. Cache it if only the answer can have caused it."""
+        record, doubt = attempt.record, attempt.doubt
         if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
         elif doubt is Doubt.CLOCK:
             record = replace(record, flags=(*record.flags, SLOW_FLAG))
         record = replace(record, seconds=seconds)
-        # Do not cache a result that the machine or the clock may have caused, so that the next run tries
+        # Do not cache a result that may be caused by the machine or the clock, so that the next run tries
         # again.
         if record.outcome != FAULT and doubt is not Doubt.CLOCK and not budget.is_used_up:
             key, program = self._keys(exercise, answer)
             record = replace(record, key=key)
             self.cache.put(key, record)
-            # A person looks at flags and pictures, so these are not shared between equal answers.
+            # Flags and pictures are for a person, so they are not shared between equal answers.
             if record.passed and program and not (record.flags or record.picture):
                 self.cache.put(program, record)
         return record
 
     def _reference_works(self, exercise: Exercise, now: bool) -> bool:
-        """Return whether the reference solution works here. Otherwise the right values are unknown."""
+        """Return whether the reference solution works here. If it does not, the right values are unknown."""
         if self.references.lacks_values(exercise, (VISIBLE_SECRET, self.secret)):
             return False
         return self.references.passes_here(exercise, now)
 
     def _try_apart(self, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
         """Run an answer on all cases at once and, if one fails, on visible and hidden cases apart."""
-        # pictures show the ranks' actions, and in a shared world the ranks hold inputs of hidden cases
+        # pictures show the ranks' actions, and in a shared world the ranks have inputs of hidden cases
         if exercise.may_share_world and self.pictures != "all":
             both = self._try_once(exercise, answer, budget, in_shared_worlds=True)
             if both.record.passed:
@@ -296,12 +296,12 @@ class Grader:
         job: Job,
         exercise: Exercise,
         given_answer: Answer,
-        first: ExerciseRecord,
+        first_record: ExerciseRecord,
         budget: _Budget,
     ) -> ExerciseRecord:
         """Run an answer without other running answers. Return the better of both records.
 
-        first: the record of its first try.
+        first_record: the record of its first try.
         """
         answer, cells = renumber_cells(given_answer)
         if (kept := self._cached(exercise, answer)) is not None:
@@ -311,11 +311,15 @@ class Grader:
         began = time.monotonic()
         with self.plan.lock.hold_exclusive() as is_alone:
             again = self._try_once(exercise, answer, budget)
-        best = again if again.record.points >= first.points else Attempt(first, Doubt.MACHINE)
+        best = (
+            again
+            if again.record.points >= first_record.points
+            else Attempt(first_record, Doubt.MACHINE)
+        )
         if best.doubt >= Doubt.MACHINE and not is_alone and best.record.outcome in _SLOW_OUTCOMES:
             # it failed again, and only because of the clock
             best = Attempt(replace(best.record, outcome=Outcome.TOO_SLOW.value), Doubt.CLOCK)
-        seconds = round(first.seconds + time.monotonic() - began, 3)
+        seconds = round(first_record.seconds + time.monotonic() - began, 3)
         record = self._settled(exercise, answer, best, budget, seconds)
         return restore_cell_names(record, cells)
 
@@ -332,7 +336,7 @@ class Grader:
             )
             return Attempt(failed_record(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.lock.hold_shared():
-            # before forking a judge, because it needs the expected values
+            # compute them before forking a judge, because it needs the expected values
             secrets = VISIBLE_SECRET, self.secret
             self.references.run_reference(exercise, secrets, advice=not in_shared_worlds)
             for _ in range(_MAX_LOST):
@@ -354,23 +358,23 @@ class Grader:
 
 def _with_exercises(base: Record, exercises: Sequence[ExerciseRecord], seconds: float) -> Record:
     """Return a graded record with these exercises."""
-    # A single fault causes the next run to grade the file again; other exercises are cached.
+    # A single fault makes the next run grade the file again, but the other exercises are cached.
     faults = any(each.outcome == FAULT for each in exercises)
     status = Status.HARNESS_FAULT if faults else Status.GRADED
     return replace(base, status=status, exercises=tuple(exercises), seconds=seconds)
 
 
-def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
-    """Return the attempt. If a limit ended its sandbox, set outcome, message and cases accordingly.
+def _with_end_reason(attempt: Attempt, sandbox: Sandbox) -> Attempt:
+    """Return the attempt. If its sandbox was ended by a limit, set outcome, message and cases accordingly.
 
-    The ranks saw only that they were killed, so their report and the check's report do not contain the
+    The ranks only saw that they were killed, so their report and the check's report do not contain the
     reason.
     """
     limit = sandbox.found
     if limit is None:
-        return found
+        return attempt
     outcome, cases = limit.outcome.value, list[CaseRecord]()
-    for case in found.record.cases:
+    for case in attempt.record.cases:
         if case.outcome == Outcome.PASSED.value:
             cases.append(case)
         elif not any(each.outcome == outcome and each.hidden is case.hidden for each in cases):
@@ -381,7 +385,7 @@ def _with_end_reason(found: Attempt, sandbox: Sandbox) -> Attempt:
                 )
             )
     record = replace(
-        found.record,
+        attempt.record,
         outcome=outcome,
         message=f"{limit.text}.",
         cases=tuple(cases),

@@ -3,9 +3,9 @@
     group,learner
     group,learner,notebook
 
-The files of all members, and of a folder or file named like the group, count for each member. With a notebook
-in the third column, only that notebook is shared. A member may have no file, and may be missing from the
-roster. A group with one member names a learner without a file.
+The files of all members, and files named like the group or in a folder named like it, count for each member.
+If there is a notebook in the third column, only this notebook is shared. A member may have no file, and may
+be missing from the roster. A group with a single member adds a learner without a file.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def copy_for_members(records: Sequence[Record], groups: Groups) -> list[Record]:
         records = [part for record in records for part in split_by_notebook(record)]
     found: dict[tuple[str, str, str], Record] = {}
     for record in records:
-        # only the name of an unreadable file can show its notebook
+        # for an unreadable file, only its name can show the notebook
         named = record.notebook or "".join(find_notebook_names(Path(record.file).name)[:1])
         members = {
             member

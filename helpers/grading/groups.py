@@ -4,10 +4,10 @@
                                                   | and compares their behavior
     groups, largest first <--a line: what is alike-'
 
-Two answers are alike if they behave alike in every case that was run; `checks.match_mistakes` compares an
-answer with a known mistake in the same way. Each answer runs in a separate sandbox. A capped child reads the
-answers' data; if it dies, it is started again without the answer that killed it. Called by `course mistakes
-RESULTS`.
+Two answers are alike if they behave alike in every case that was run, just as `checks.match_mistakes`
+compares an answer with a known mistake. Each answer runs in a separate sandbox. A capped child reads the
+answers' data. If it dies, it is started again without the answer that killed it. `course mistakes RESULTS`
+calls this module.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
         labels.update(done)
         if died_over is None:
             break
-        # The exercise's behaviors were lost with the child, so its other answers run again.
+        # The behaviors of this exercise were lost with the child, so its other answers run again.
         again = answers[died_over].exercise
         left = [
             i for i in left if i != died_over and (i not in done or answers[i].exercise == again)
@@ -154,7 +154,7 @@ def group_answers(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[
 
 
 def _label_in_child(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan
+    answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan
 ) -> tuple[dict[int, int], int | None]:
     """Run the answers in a child. Return the labels, and the answer that killed the child, if any.
 
@@ -165,7 +165,7 @@ def _label_in_child(
     if pid == 0:
         try:
             set_up_child()
-            _label_answers(answers, left, plan, theirs)
+            _label_answers(answers, remaining, plan, theirs)
             os._exit(0)
         finally:
             os._exit(1)
@@ -174,7 +174,7 @@ def _label_in_child(
     at: int | None = None
     with ours, suppress(EOFError):
         while ours.poll(_START_S + _ANSWER_S):
-            # The course's code writes only indices, as JSON, never a pickle.
+            # The course's code only writes indices, as JSON, never a pickle.
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same
@@ -184,11 +184,11 @@ def _label_in_child(
 
 
 def _label_answers(
-    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, pipe: Connection
+    answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
     """Run each answer and report the first answer with the same behavior. Runs in the child."""
     with plan:
-        for name, own in groupby(left, key=lambda index: answers[index].exercise):
+        for name, own in groupby(remaining, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]
             firsts: list[tuple[int, _Behavior]] = []
             for index in own:
@@ -207,7 +207,7 @@ def _run_answer(exercise: Exercise, source: str, plan: Plan) -> _Behavior:
     """Run one answer on the visible cases in a new sandbox. Return {} if no sandbox could be started."""
     seen: _Behavior = {}
     alone = 0
-    # a failure here is caused by the answer, so the cases that ran before it count
+    # a failure here is caused by the answer, so the earlier cases count
     with (
         suppress(LaunchError, ServerExited, OSError),
         plan.lock.hold_shared(),
@@ -231,7 +231,7 @@ def _can_share_world(exercise: Exercise, turns: Sequence[Turn]) -> bool:
     return exercise.may_share_world and all(turn.may_share for turn in turns) and len(turns) > 1
 
 
-def _behave_alike(exercise: Exercise, one: _Behavior, other: _Behavior) -> bool:
-    return one.keys() == other.keys() and all(
-        behave_alike(exercise, one[key], other[key]) for key in one
+def _behave_alike(exercise: Exercise, behavior: _Behavior, other_behavior: _Behavior) -> bool:
+    return behavior.keys() == other_behavior.keys() and all(
+        behave_alike(exercise, behavior[key], other_behavior[key]) for key in behavior
     )

@@ -1,4 +1,4 @@
-"""Read all inputs of `course grade` before any answer runs, so that an error is found at once."""
+"""Read all inputs of `course grade` before any answer runs, so that errors are found at once."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _secret(out: Path) -> str:
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CannotGrade(f"{out} is not a folder: choose a folder for the results.")
     try:
-        # private, because on a hub teacher and learners share a machine
+        # make it private, because on a hub teachers and learners share a machine
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         return read_or_create_secret(out)
     except OSError as error:

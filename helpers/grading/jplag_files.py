@@ -36,7 +36,7 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     for old in (out / "answers").glob("*/*.py"):
         with reporting_write_errors(old):
             old.unlink()
-        with suppress(OSError):  # the folder may contain files of the instructor
+        with suppress(OSError):  # the folder may contain the instructor's files
             old.parent.rmdir()
     names = page_names(record.learner for record in records)
     for record in records:

@@ -1,4 +1,4 @@
-"""Judge an answer in a child of the grader, the only process that decodes ranks' data.
+"""Judge an answer in a child of the grader, which is the only process that decodes ranks' data.
 
     grader --fork--> judge: draw cases, run them, decode, judge, draw a picture
        ^                | the connection     `--a line: Attempt, size-capped--.
@@ -6,10 +6,10 @@
        |             sandbox: rank server | ranks                             |
        `----------------------------------------------------------------------'
 
-Ranks may send data that is expensive to read, though cheap to send, or that makes a library fail. So a judge
-has little memory and processor time for each set of cases, and little wall time. If it dies, only the
-outcome of its own answer is affected. Only the judge talks to the rank server of its sandbox. Tasks that must
-not fail stay in the grader: watching the sandbox, and ending sandbox and judge.
+Ranks may send data that is cheap to send but expensive to read, or data that makes a library fail. So a judge
+has little memory and processor time for each set of cases, and little wall time. If it dies, only the outcome
+of its own answer is affected. Only the judge communicates with the rank server of its sandbox. Tasks that
+must not fail are left to the grader: watching the sandbox, and terminating sandbox and judge.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from helpers.grading.results import failed_record, record_of_results
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end_with_parent, kill_process
 
-# Memory limit of judging in bytes, in addition to the grader's memory when it forks the judge.
+# Memory limit of a judge in bytes, in addition to the grader's memory when the judge is forked.
 _MEMORY_BYTES = 1 << 30
 # Processor time in seconds for one set of cases: ten times the time of the most expensive set.
 _CPU_S = 30
 _MAX_BYTES = 16 << 20
-# Maximum shown characters of an error in the judge.
+# Maximum length of a displayed error in the judge.
 _MAX_ERROR_CHARS = 200
-# Outcomes of visible cases after which hidden cases would only fail in the same way and take as long.
+# Outcomes of visible cases after which hidden cases would only fail in the same way and take just as long.
 _SKIP_HIDDEN_AFTER = {
     Outcome.TIMED_OUT,
     Outcome.CRASHED,
@@ -75,13 +75,13 @@ def run_attempt(
     pictures: str = "none",
     in_shared_worlds: bool = False,
 ) -> Attempt:
-    """Run an answer's visible cases, then the cases drawn with a secret. Never raises because of the answer.
+    """Run an answer's visible cases, then the cases drawn with a secret. The answer cannot make this raise.
 
     Args:
         timeout_s: Wall time in seconds.
         pictures: As in `record_of_results`.
-        in_shared_worlds: Run all cases in the same worlds. Then only a passing record is meaningful, and only
-            such a record may be shown, because the ranks held hidden inputs.
+        in_shared_worlds: Run all cases in the same worlds. In this case only a passing record is meaningful,
+            and only such a record may be shown, because the ranks had hidden inputs.
     """
 
     def judge_in_shared_worlds() -> Attempt:
@@ -115,7 +115,7 @@ def _judge_in_child(
         try:
             set_up_child()
             connection.use_from_fork()
-            # ASCII, because strings may contain half a surrogate pair
+            # use ASCII, because strings may contain half a surrogate pair
             text = json.dumps(msgspec.to_builtins(judge()))
             with open(theirs, "wb") as pipe:
                 pipe.write(text.encode())
@@ -139,9 +139,9 @@ def _judge_in_child(
 
 
 def _read_all(fd: int, deadline: float) -> bytes:
-    """Read a child's output until it closes its end, is past the deadline, or has sent too much."""
+    """Read a child's output until it closes its end, passes the deadline, or has sent too much."""
     said = bytearray()
-    # the grader would have to hold more in memory
+    # the grader would have to store too much in memory
     while len(said) <= _MAX_BYTES:
         if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
             break
@@ -156,11 +156,11 @@ def _read_all(fd: int, deadline: float) -> bytes:
 
 def set_up_child() -> None:
     """Set up a forked process that reads ranks' data and ends with its parent."""
-    # A killed grader has no time to end its judge and the rank server.
+    # A killed grader could not end its judge and the rank server.
     end_with_parent()
-    gc.freeze()  # the collector does not touch the grader's objects, so their memory stays shared
+    gc.freeze()  # keep the collector from touching the grader's objects, so that their memory stays shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A core dump would contain hidden cases, and be as large as the grader.
+    # A core dump would contain hidden cases and be as large as the grader.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -173,7 +173,7 @@ def limit_resources() -> None:
     cpu_s = int(time.process_time()) + 1 + _CPU_S
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with suppress(OSError, ValueError):
-        # The limit is for further growth, so add it to the present data and stack, in pages (proc(5)).
+        # The limit applies to further growth, so add it to the current data and stack, in pages (proc(5)).
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[5])
         most = pages * resource.getpagesize() + _MEMORY_BYTES
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -185,13 +185,13 @@ def _check_result(
 ) -> CheckResult:
     """Return the result of a secret's cases."""
     limit_resources()
-    # learners read advice on visible cases only
+    # learners only read advice on visible cases
     matches: Matches | None = {} if secret == VISIBLE_SECRET else None
     try:
         return grade(exercise, answer, cell_mark, secret, connection=connection, matches=matches)
     except MemoryError:
         why = "it takes too much memory"
-    except Exception as error:  # caused by the data or by this machine: the grader decides which
+    except Exception as error:  # caused by the data or by this machine, as decided by the grader
         why = f"{type(error).__name__}: {str(error)[:_MAX_ERROR_CHARS]}"
     return CheckResult(
         exercise.name, exercise.heading, Outcome.CRASHED, message=_unjudged_message(why)

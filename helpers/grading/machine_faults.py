@@ -1,7 +1,7 @@
-"""Decide whether something other than the answer may have caused the outcome.
+"""Decide whether a cause other than the answer may have led to the outcome.
 
-`judge_process` asks, because it knows the runs. `grader` acts on it: it runs the answer again alone, runs the
-reference solution, or does not cache the record.
+`judge_process` calls this module, because it knows the runs. `grader` uses the result: it runs the answer
+again without others, runs the reference solution, or does not cache the record.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Doubt(IntEnum):
     NONE = 0
     """Only the answer can be the cause: the outcome is the same on any machine."""
     CHECK = 1
-    """The check may not work on this machine: the reference solution must have passed here."""
+    """The check may not work on this machine, so the reference solution must have passed here."""
     MACHINE = 2
-    """The machine may be busy: the answer runs again alone, and the reference solution must pass now."""
+    """The machine may be busy, so the answer runs again alone, and the reference solution must pass now."""
     CLOCK = 3
     """Like MACHINE, but the answer failed only because of the clock, so its record is never cached."""
 
@@ -42,7 +42,7 @@ _NEEDS_REFERENCE = {
     Outcome.DISK_FULL,
     Outcome.FAULT,
 }
-# The outcomes among them that depend on other programs on the machine. A deadlock is proven.
+# Those outcomes that depend on other programs on the machine. A deadlock does not, because it is proven.
 _DEPENDS_ON_MACHINE = _NEEDS_REFERENCE - {Outcome.DEADLOCKED, Outcome.FAULT}
 # Errors that only the program can cause. OSError (including timeouts) and MemoryError are missing, and so is
 # RuntimeError, which torch also raises if a peer has exited or a wait took too long.
@@ -86,8 +86,7 @@ def doubt_about(exercise: Exercise, result: CheckResult) -> Doubt:
 def _fails_anywhere(exercise: Exercise, result: CheckResult) -> bool:
     """Return whether the failed runs would fail on any machine, busy or not.
 
-    Scripts and measurements depend on clocks, so for them only an endless loop and a missing file are
-    certain.
+    Scripts and measurements depend on clocks, so for them only an endless loop or a missing file is certain.
     """
     if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
         failed = [case.run for case in result.cases if not case.passed]
@@ -107,13 +106,13 @@ def _fails_by_itself(run: Run) -> bool:
             own = own or error.kind in _MISUSE_ERRORS or _lacks_file(run)
             # the sandbox sets limits for each process
             return own or exceeded_limit(run.failure) is not None
-        case RankDied(signal="", exitcode=code):  # it has called os._exit
+        case RankDied(signal="", exitcode=code):  # the rank has called os._exit
             return code != START_FAILED_EXIT_CODE
     return _has_used_up_cpu(run)
 
 
 def _lacks_file(run: Run) -> bool:
-    """Return whether a rank did not find a file or a module, or was not allowed to use it."""
+    """Return whether a rank did not find a file or a module, or was not permitted to use it."""
     failure = run.failure
     return isinstance(failure, RankFailed) and _is_kind_of(failure.error.kind, _MISSING_FILE_ERRORS)
 

@@ -16,9 +16,9 @@ _COPY = r"(?:copy|copie|copia|cópia|kopie|kopia|kopi|копия|副本|コピ�
 _COPY_BEFORE_PATTERN = re.compile(rf"^{_COPY}(?: \(\d+\))? (?:of|von|van|de|di|af|av|z|от) ", re.I)
 _COPY_AFTER_PATTERN = re.compile(
     rf"(?:\s*\(\d+\)|\s*[-–—_ ]\s*{_COPY}\s?\d*|\s*\((?:\w+ )?{_COPY}(?: \d+)?\)|(?:的副本|のコピー)"
-    # from synchronized folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
+    # added in synchronized folders: Dropbox "(Ann's conflicted copy 2026-10-12)", Nextcloud, Syncthing
     r"|\s*\([^()]*(?:conflict|konflikt|conflit)[^()]*\)|[._](?:sync-)?conflict-\d{8}-\d{6}(?:-\w+)?"
-    # from nbgitpuller, which renames a learner's file before fetching one of the same name
+    # added by nbgitpuller, which renames a learner's file before fetching a file with the same name
     r"|__\d{14})$",
     re.I,
 )
@@ -35,15 +35,15 @@ _REMOVED_PATTERN = re.compile(r"""['"‘’‚‛ʹʻʼʽ＇`´/\\:|&<>*?]""")
 
 @dataclass(frozen=True)
 class Source:
-    """The owner of a file, as far as names show.
+    """The owner of a file, as far as known from names.
 
     Args:
         name: The learner's name.
-        spelling: The text from which the name was read; a folder's ends with a slash. Sources with different
-            spellings are different people.
+        spelling: The text from which the name was read; for a folder, it ends with a slash. Sources with
+            different spellings are different people.
         platform, number: The platform, and the learner's number on it if the name contains one. The number
             may change with the assignment, so it does not distinguish sources.
-        attempt: The time of handing in, as sortable text, if the name contains it.
+        attempt: The time of submission, as sortable text, if the name contains it.
     """
 
     name: str
@@ -59,7 +59,7 @@ def printable(text: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """Return a name with composed letters and single spaces, or "?" if nothing is left."""
+    """Return a name with composed letters and single spaces, or "?" if no letters are left."""
     return unicodedata.normalize("NFC", " ".join(printable(name).split())) or "?"
 
 
@@ -96,7 +96,7 @@ def stem_of(name: str) -> str:
 
 
 def find_notebook_names(text: str) -> list[str]:
-    """Return the course's notebooks named in a text, whatever characters separate the words."""
+    """Return the course's notebooks mentioned in a text, with any characters between the words."""
     return [name for name in notebooks() if notebook_pattern(name).search(text)]
 
 

@@ -38,7 +38,7 @@ _DAY_S, _YEAR_S = 24 * 60 * 60.0, 365 * 24 * 60 * 60.0
 
 @dataclass(frozen=True)
 class Outputs:
-    """The written files, and the lines to print. moved: grades that changed since the previous run."""
+    """The written files, and the lines to print. moved: grades that have changed since the previous run."""
 
     course: Course
     moved: tuple[Change, ...]
@@ -63,7 +63,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     platforms = [setting.out / name for name in IMPORT_FILES]
     earlier = [path for path in platforms if path.exists()]
     written = write_reports(course, setting.out, people.match, changes)
-    # This file is written last: if it exists, all others are complete. An autograder's script relies on this
+    # Write this file last: if it exists, all others are complete. An autograder's script relies on this
     # order.
     write_atomically(setting.out / GRADES, as_json(Grades(grades, changes)))
     for path in earlier:
@@ -83,7 +83,7 @@ def write_outputs(records: Sequence[Record], inputs: Inputs, setting: Setting) -
             f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why."
         )
     lines += _course_notes(course, bool(inputs.notebooks))
-    # do not list every learner's page
+    # do not print the path of every learner's page
     lines += [f"Wrote {path}" for path in written if path.parent == setting.out]
     lines += _override_notes(course, people)
     annotations = github_annotations(counted, str(setting.folder)) if setting.github else ()
@@ -115,16 +115,16 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
     )
 
 
-def _time_doubt(at: float, policy: Policy) -> str:
-    """Return why a file's time cannot be the time of handing in, or "". at: seconds since the epoch."""
+def _time_doubt(time_s: float, policy: Policy) -> str:
+    """Return a reason why a file's time cannot be that of submission, or "". time_s: since the epoch."""
     first = min(due.timestamp() for due in policy.deadlines.values())
-    if at > time.time() + _DAY_S:
+    if time_s > time.time() + _DAY_S:
         why = "is in the future"
-    elif at < first - _YEAR_S:
+    elif time_s < first - _YEAR_S:
         why = "is more than a year before the first deadline"
     else:
         return ""
-    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
     return f"The time of this file, {written}, {why}. It counts as handed in on time."
 
 

@@ -2,8 +2,8 @@
 
     name --form of a platform, or without notebook's name and copy marks--> Source --name_learners--> learner
 
-Names are only hints and never merge two people: similar names are kept apart and reported. The forms of
-each platform are in `platforms`.
+Names are only hints, and never cause two people to be merged: similar names are kept separate and reported.
+The forms of each platform's names are in `platforms`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOOKALIKES = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxij
 def find_sources(entries: Entries, notebooks: Mapping[str, str]) -> dict[str, Source]:
     """Return the owner of each folder and each file of one folder.
 
-    All are examined together, because only all names show whether their numbers are a platform's.
+    All names are examined together, because one name does not show whether its number is a platform's.
     notebooks: the notebook in each file, or "", by file name.
     """
     sources = {name: Source(clean_name(name), f"{name}/") for name in entries.folders}
@@ -53,7 +53,7 @@ def files_of_platforms(entries: Entries) -> set[str]:
 
 
 def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source, str]:
-    """Return the learner's name for each source. Of similar names at most one is kept unchanged.
+    """Return the learner's name for each source. Among similar names, at most one is kept unchanged.
 
     Similar names differ in a trailing space, case, accents (composed or not), or letters of a different
     script. No learner may get, or lose, another learner's points.
@@ -106,7 +106,7 @@ def _file_source(stem: str, notebook: str) -> Source:
 def _without_notebook(stem: str, notebook: str) -> str:
     """Remove a notebook's name, and the character joining it, from a file's name.
 
-    The notebook's number alone is removed only if the file contains that notebook: in anna_02, but not in
+    A plain notebook number is only removed if the file contains this notebook: in anna_02, but not in
     student_02.
     """
     for name in find_notebook_names(stem):
@@ -141,7 +141,7 @@ def _distinguishing_text(source: Source) -> str:
 
 
 def _distinguishing_texts(sources: Sequence[Source]) -> list[str]:
-    """Return a text for each source that shows a reader its difference from the others."""
+    """Return a text for each source that shows a reader how it differs from the others."""
     texts = list(map(_distinguishing_text, sources))
     looks = {unicodedata.normalize("NFKC", each).translate(_LOOKALIKES) for each in texts}
     return texts if len(looks) == len(texts) else list(map(ascii, texts))

@@ -1,6 +1,6 @@
 """Read the class, and the instructor's files about it: roster, groups, policy, overrides.
 
-`command` reads all these files before grading, so that an error is found at once.
+`command` reads all of these files before grading, so that errors are found at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     names = {group.name for group in groups}
     handed_in = {name: source for name, source in sources.items() if name not in names}
     match = match_roster(read_roster(setting.roster), handed_in) if setting.roster else None
-    # The roster may contain a person's name, login and number: any of these is accepted.
+    # The roster may contain a person's name, login and number, and any of these is accepted.
     aliases = {**(match.aliases() if match else {}), **_by_spelling(handed_in)}
     find_learner = _finder(aliases)
     groups = tuple(
@@ -92,7 +92,7 @@ def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def _by_spelling(learners: Iterable[str]) -> dict[str, str]:
-    """Return each learner by the name, and by its spelling in gradebook.csv."""
+    """Return each learner by name, and by the name's spelling in gradebook.csv."""
     names = list(learners)
     written = {normalize_name(escape_formula(line(name))): name for name in names}
     return written | {normalize_name(name): name for name in names}

@@ -1,9 +1,9 @@
 """Define the result of grading one submission: plain data in one JSON file that all reports read.
 
-`judge_process` makes an `ExerciseRecord` of each set of cases, `grader` one `Record` of them all. `batch`
-writes and reads it, and `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
-`record.schema.json` next to this file. Any text in it may come from a submission, so every view must escape
-it."""
+`judge_process` makes an `ExerciseRecord` for each set of cases, and `grader` combines them into one `Record`.
+`batch` writes and reads it, and `reports` turn it into pages and gradebooks. The number of the format is
+`FORMAT`; its schema is `record.schema.json` next to this file. Any text in a record may come from a
+submission, so every view must escape it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ExerciseRecord:
     Args:
         outcome: An `Outcome` of the checks.
         notes: Repairs that were needed to find the answer.
-        flags: Places for the instructor to check, not verdicts.
-        reported: Results reported only by the ranks, which an answer could forge.
+        flags: Places for the instructor to check; they are not verdicts.
+        reported: Results that were only reported by the ranks, so that an answer could forge them.
         picture: A PNG of the learner's visible run, in base64, or "".
         trace: The recorded events of that run, as JSON, or "".
         answer: The answer's source, as run.
@@ -87,7 +87,7 @@ class ExerciseRecord:
 
     @property
     def was_too_slow(self) -> bool:
-        """Whether the answer failed only because of the clock. Then the next batch runs it again."""
+        """Whether the answer failed only because of the clock. If so, the next batch runs it again."""
         return Outcome.TOO_SLOW.value in self.outcomes
 
 
@@ -102,7 +102,7 @@ def build_record(
 
 @dataclass(frozen=True)
 class Protection:
-    """The sandbox of the answers: its level, the attacks that it stops, and those that it does not stop."""
+    """The answers' sandbox: its level, the attacks that it stops, and those that it does not stop."""
 
     level: str
     stops: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Record:
 
     Args:
         learner: The name in the roster, or the name derived from the file's path.
-        file: The path below the class's folder.
+        file: The path relative to the class's folder.
         notebook: The notebook of which the file is a copy, "" if unknown.
         sha256: The digest of the file.
         versions: Versions of python, torch, the course and so on.

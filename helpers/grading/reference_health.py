@@ -1,6 +1,6 @@
 """Find out whether an exercise's reference solution works on this machine, now.
 
-If both an answer and the reference fail, the machine is at fault, and the learner loses no points.
+If both an answer and the reference fail, the machine is at fault, so the learner loses no points.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class References:
         """Run the reference on the visible cases in a separate sandbox. Return True if there is no reference.
 
         now: run it even if it has passed before, because the machine may have been short of a resource only
-        briefly.
+        for a short time.
         """
         answer = self.answers(exercise.notebook).get(exercise.name)
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
             return True
         try:
             with (
-                # if a grader runs alone, it is this one, so this does not wait
+                # this does not wait: if a grader runs alone, it is this grader
                 self.plan.lock.hold_shared(),
                 Sandbox(self.plan, self.slot, preload=exercise.needs_wrappers) as sandbox,
             ):
@@ -73,10 +73,11 @@ class References:
     def run_reference(self, exercise: Exercise, secrets: Sequence[str], advice: bool) -> None:
         """Compute the expected values of these secrets' cases, if only the reference can compute them.
 
-        The reference runs in a separate sandbox. Processes forked earlier do not get the values.
+        The reference runs in a separate sandbox. Processes forked earlier do not have the values.
 
         Args:
-            advice: Include the cases that a check draws after an answer has failed, which are the majority.
+            advice: Include the cases that a check draws after a failed answer. They are the majority of the
+                cases.
         """
         if not (needed := _missing_sets(exercise, secrets, advice)):
             return
@@ -98,7 +99,7 @@ class References:
             try:
                 path = self.folder / f"{notebook}.ipynb" if self.folder else None
                 self._found[notebook] = read_answers(path, names) if path else {}
-            except UnreadableNotebook:  # without a reference, the answer is blamed for its failures
+            except UnreadableNotebook:  # without a reference, failures are attributed to the answer
                 self._found[notebook] = {}
         return self._found[notebook]
 

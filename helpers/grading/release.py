@@ -1,7 +1,7 @@
 """Write the learner's bundle: the course without solutions, tests and grader, and a manifest.
 
-`course release OUT` writes the bundle. `course grade --release OUT` compares its own checks with the
-bundle's.
+`course release OUT` writes the bundle. `course grade --release OUT` compares the checks of this copy with
+those of the bundle.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def write_bundle(
 
     Args:
         with_solutions: Include the solved notebooks.
-        with_mistakes: Include known mistakes, sealed, so that wrong answers get advice, but only mistakes
-            that together do not contain a solution (`disclosure`).
+        with_mistakes: Include known mistakes, sealed, so that there is advice on wrong answers, but only
+            those mistakes that together do not contain a solution (`disclosure`).
         with_own: Also include the mistakes added by the instructor.
 
     The reference solutions that checks need for their expected values are always included, sealed.
@@ -100,7 +100,7 @@ def write_bundle(
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
-    except ValueError as error:  # from a damaged file of mistakes
+    except ValueError as error:  # a file of mistakes is damaged
         raise ReleaseError(f"{error}.") from None
     return [out / name for name in (*sums, MANIFEST)]
 
@@ -116,7 +116,7 @@ def describe_mistakes(workspace: Workspace) -> str:
 
 
 def _learner_readme(readme: str, with_solutions: bool) -> str:
-    """Return the README without cloning, tests and the part for instructors, which a bundle does not need."""
+    """Return the README without the parts on cloning, tests and teaching, which a bundle does not need."""
     own = readme.partition("\n## For instructors")[0]
     lines = (line for line in own.splitlines() if not line.startswith(("git clone", "make test")))
     has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
@@ -125,7 +125,7 @@ def _learner_readme(readme: str, with_solutions: bool) -> str:
 
 
 def bundle_files(workspace: Workspace) -> Iterator[Path]:
-    """Yield the files that belong into a bundle."""
+    """Yield the files that belong in a bundle."""
     yield from (p for name in _FILES if (p := workspace.root / name).is_file())
     yield from workspace.notebooks.glob("*.ipynb")
     package = workspace.root / "helpers"
@@ -150,7 +150,7 @@ def _bundle_content(path: Path, mistakes: BundledMistakes, with_own: bool = Fals
         return path.read_bytes()
     found = list(mistakes.by_file[path])
     own = instructor_folder() / f"{path.stem}.py"
-    # read each file separately, so that one file's content cannot change the reading of the other
+    # parse each file separately, so that one file's content cannot change how the other is parsed
     if with_own and own.is_file():
         found += read_mistakes(own.read_text(encoding="utf-8"), str(own))
     return seal_mistakes(found)

@@ -1,7 +1,7 @@
 """Turn the check's results for one answer into an `ExerciseRecord`.
 
-Learners read about the visible cases. Points come from the hidden cases, of which only outcome and credit are
-kept.
+Learners receive feedback on the visible cases. Points come from the hidden cases, of which only outcome and
+credit are stored.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def record_of_results(
     results = [visible] if hidden is None else [visible, hidden]
     worst = next((each for each in results if not each.passed), results[-1])
     outcome, message = worst.outcome, visible.message
-    # an answer that fails a visible case never gets all points, even if it passes all hidden cases
+    # an answer that fails a visible case never receives all points, even if it passes all hidden cases
     points = round(min(each.points for each in results), 4) if hidden is not None else 0.0
     if any(each.unjudged or each.outcome is Outcome.FAULT for each in results):
-        # `grader` checks whether the reference can be judged here; if it can, the answer is at fault
+        # `grader` checks whether the reference can be judged here. If so, the answer is at fault
         where = visible.unjudged or "So it was in a hidden case."
         outcome, message, points = Outcome.WRONG, f"{UNJUDGED_MESSAGE} {where}", 0.0
     drawn = pictures == "all" or (pictures == "failed" and not visible.passed)
@@ -148,9 +148,10 @@ def import_early(pictures: bool) -> None:
 
 
 def _draw_run(run: Run | None) -> tuple[str, str]:
-    """Draw a run from nothing but its trace. Return a PNG in base64, and the trace as JSON.
+    """Draw a run using only its trace. Return a PNG in base64, and the trace as JSON.
 
-    Both are "" if the run has no events or too many, or cannot be drawn. The trace is "" if it is too long.
+    Both are "" if the run has no events or too many events, or cannot be drawn. The trace is also "" if it is
+    too long.
     """
     if run is None or not 0 < len(run.trace) <= _MAX_EVENTS:
         return "", ""

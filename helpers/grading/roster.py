@@ -1,6 +1,6 @@
 """Read the class from the learning platform's export, and match it with the owners of submissions.
 
-`course grade --roster FILE` reads it. `reports.gradebooks` fills grades into its columns.
+`course grade --roster FILE` reads the export. `reports.gradebooks` enters grades in its columns.
 
     export.csv --read_roster--> Roster --match_roster (with learners)--> RosterMatch
 """
@@ -53,7 +53,7 @@ class RosterMatch:
         return tuple(name for learner, name in pairs if learner is None)
 
     def aliases(self) -> dict[str, str]:
-        """Return the learner's name by each text that is unique to one row, in a cell or in two neighbors."""
+        """Return the learner's name by each text found in only one row, in a cell or in two neighbors."""
         rows = _plain_rows(self.roster)
         count = Counter(text for row in rows for text in name_texts(row))
         return {
@@ -103,7 +103,7 @@ def read_roster(path: Path) -> Roster:
 
 
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
-    """Find each learner's row. Raise RosterError if none is found.
+    """Find each learner's row. Raise RosterError if no row is found.
 
     First, rows match by the platform's number, unless they name a different person. Other rows match by the
     column, or pair of neighboring columns, with the most learners. learners: the source of each name.
@@ -149,7 +149,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
         for at, row in enumerate(roster.rows):
             number = _LAST_NUMBER_PATTERN.search(row[place].strip())
             same = numbers.get(number[0], []) if number else []
-            # In a different assignment, or as a group's number, the number may belong to somebody else.
+            # In a different assignment, or as a group's number, the number may belong to a different person.
             if len(same) == 1 and platform.is_row_of(learners[same[0]], at, roster, named):
                 found[at] = same[0]
                 used = roster.columns[place]
@@ -182,13 +182,15 @@ def _plain_rows(roster: Roster) -> list[list[str]]:
     ]
 
 
-def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) -> Iterator[str]:
+def _names(
+    roster: Roster, matched_learners: Sequence[str | None], cells: Sequence[str]
+) -> Iterator[str]:
     """Yield the learner's name for each row. Learners without a file have the roster's name."""
     place = next(
         (at for name in _FULL_NAMES if (at := roster.column_index(name)) is not None), None
     )
-    taken = Counter(filter(None, found))
-    for row, learner, cell in zip(roster.rows, found, cells, strict=True):
+    taken = Counter(filter(None, matched_learners))
+    for row, learner, cell in zip(roster.rows, matched_learners, cells, strict=True):
         if learner is None:
             is_name = any(c.isalpha() for c in cell) and not re.fullmatch(r"\D+ \d+", cell)
             name = cell if is_name or place is None else normalize_name(row[place])
@@ -202,8 +204,8 @@ def _names(roster: Roster, found: Sequence[str | None], cells: Sequence[str]) ->
 def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
     """Return each cell's learner: by the exact name, or by a looser comparison with a unique result.
 
-    In order, the comparisons ignore case; a number that may count attempts, so that "kay" matches `kay_2`;
-    the order of the words, leading zeros, and characters that platforms remove from names.
+    The comparisons ignore, one after the other: case; a number that may count attempts, so that "kay" matches
+    `kay_2`; the order of words, leading zeros, and characters that platforms remove from names.
     """
     exact = {normalize_name(learner): learner for learner in learners}
     count = Counter(cells)

@@ -1,9 +1,9 @@
 """Grade on a Dask cluster, for a class that would take too long on one machine.
 
-    jobs --bytes of each file--> workers, each a whole course with its own sandbox --> records
+    jobs --bytes of each file--> workers, each with a complete course and a sandbox --> records
 
 `course grade --scheduler ADDRESS` uses it instead of local processes. The same version of the course must
-be installed on each worker machine. Otherwise the worker is reported, and its submissions get no verdict.
+be installed on each worker machine. Otherwise the worker is reported, and its submissions receive no verdict.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def grade_on_cluster(
                 yield job, _not_graded(job, plan.level, Status.UNREADABLE, str(error))
                 continue
             task = (job.learner, job.file, content, plan.level, secret, plan.limits, batch)
-            # pure=False: Dask would otherwise merge the tasks of two equal files. retries: a worker may be
+            # Without pure=False, Dask would merge the tasks of two equal files. retries: a worker may be
             # lost.
             futures[client.submit(grade_on_worker, *task, pure=False, retries=1)] = job
-        # A worker with different checks would give different points for the same answer.
+        # A worker with different checks would award different points for the same answer.
         mine = current_versions(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             yield futures[future], _checked_record(futures[future], future, plan.level, mine)
 
 
 def _checked_record(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
-    """Return a worker's record, or a fault if its versions differ from ours."""
+    """Return a worker's record, or a fault if the worker's versions differ from those here."""
     if future.status != "finished":
         why = f"The cluster failed: {future.exception()!r}"[:500]
         return _not_graded(job, level, Status.HARNESS_FAULT, why)
@@ -86,7 +86,7 @@ def grade_on_worker(
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster. Return its record as JSON types.
 
-    batch: the batch's secret name. The workers of a machine share its cache and its lock: equal answers
+    batch: the batch's secret name. The workers of a machine share a batch's cache and lock, so equal answers
     run once, and an answer that was too slow runs again while the others wait.
     """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
@@ -96,11 +96,11 @@ def grade_on_worker(
 
 
 _thread_state = threading.local()
-"""State of a worker's thread between tasks: `asked`, and the `grader` and `stack` made for it."""
+"""State of a worker's thread between tasks: `asked`, and the `grader` and `stack` made for this request."""
 
 
 def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
-    """Return this thread's grader. Its template, a Python with torch, takes seconds to start."""
+    """Return this thread's grader. Starting its template, a Python with torch, takes seconds."""
     asked = (level, secret, limits, batch)
     if getattr(_thread_state, "asked", None) != asked:
         if hasattr(_thread_state, "stack"):

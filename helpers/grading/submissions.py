@@ -2,8 +2,8 @@
 
     file --kind (from its contents)--> hand-in --owner (from its folder, then its name)--> Job
 
-Contents decide, names are hints. A file that is not a notebook but may be a learner's work also becomes a
-job. It is reported as unreadable, with the reason, so that its learner does not disappear. `owners`
+Contents decide, while names are only hints. A file that is not a notebook but may be a learner's work also
+becomes a job. It is reported as unreadable, with the reason, so that its learner does not disappear. `owners`
 interprets names, and `checks.check_notebook.find_answers` finds the exercises in a file.
 """
 
@@ -39,7 +39,7 @@ _MAX_DEPTH = 4
 # Maximum number of other files that are listed if a learner has handed in no notebook.
 _MAX_OTHER_FILES = 5
 _HEAD_BYTES = 1 << 20
-# Files of systems and tools, which learners do not hand in.
+# Files of systems and tools, which are not meant as submissions.
 _IGNORED_NAMES_PATTERN = re.compile(
     r"\._.*|\.~.*|~\$.*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|\.(?:DS_Store|ipynb_checkpoints|git\w*"
     r"|venv|vscode|idea|virtual_documents|Trash.*|cache|config|local|jupyter|ipython|keep|fseventsd|Spotlight.*)"
@@ -70,7 +70,7 @@ class Job:
 
     Args:
         path: The file.
-        file: Its path below the class's folder.
+        file: Its path relative to the class's folder.
         file_count: The number of files handed in by its learner, including this file.
     """
 
@@ -93,8 +93,8 @@ class Submissions:
 class _Found:
     """The files of one source.
 
-    others: files that count as handed in only if there is no notebook. attempts: the time of handing in each
-    file, if the platform's names contain it.
+    others: files that only count as handed in if there is no notebook. attempts: the time at which each file
+    was handed in, if the platform's names contain it.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -146,7 +146,7 @@ def _learner_files(submission: _Found) -> Sequence[Path]:
             else submission.empty
         )
     named = {name for path in submission.files for name in find_notebook_names(path.name)}
-    # an export adds nothing if its notebook was also handed in
+    # ignore an export if its notebook was also handed in
     alone = (path for path in submission.others if {*find_notebook_names(path.name)} - named)
     return [*submission.files, *alone]
 
@@ -158,7 +158,7 @@ def _class_folders(folder: Path) -> list[Path]:
     """Return the class's folder, and the folders below it that contain several learners' files.
 
     These are unpacked exports, the folders that lead to them, and folders named like a notebook. A folder's
-    only subfolder also counts if the folders in it contain the same notebook.
+    only subfolder is also included if the folders in it contain the same notebook.
     """
     folders, files = _list_names(folder)
     if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
@@ -211,7 +211,7 @@ def _notebooks_below(here: Path, depth: int = 2) -> Iterator[Path]:
 
 
 def _list_names(here: Path) -> tuple[list[str], list[str]]:
-    """Return the names of a folder's folders and files, without hidden ones and links."""
+    """Return the names of the folders and files in a folder, except hidden ones and links."""
     folders: list[str] = []
     files: list[str] = []
     with suppress(OSError), os.scandir(here) as entries:
@@ -229,7 +229,7 @@ def _add_class_folder(
     here: Path,
     folder: Path,
     skipped: Collection[str],
-    found: dict[Source, _Found],
+    files_by_source: dict[Source, _Found],
     notices: list[str],
 ) -> None:
     """Add the contents of a class's folder. Each folder and each file in it belongs to one learner."""
@@ -249,7 +249,7 @@ def _add_class_folder(
     files = {name: notebook for name, notebook in files.items() if name not in added}
     entries = Entries(tuple(folders), tuple(files), here.name)
     for name, source in find_sources(entries, files).items():
-        own, path = found.setdefault(source, _Found()), here / name
+        own, path = files_by_source.setdefault(source, _Found()), here / name
         before = {*own.files}
         if name not in files:
             _add_folder(own, path, folder, notices)
@@ -268,7 +268,8 @@ def _add_class_folder(
 def _newest_attempts(submission: _Found, folder: Path, notices: list[str]) -> list[Path]:
     """Return a learner's notebooks, except notebooks replaced by a later attempt.
 
-    An attempt replaces only earlier attempts at the same notebook, because it may contain one file of many.
+    An attempt only replaces earlier attempts at the same notebook, because it may contain just one of many
+    files.
     """
     newest: dict[str, str] = {}
     by_file = {path: _notebook_in(path) or path.name for path in submission.attempts}
@@ -283,7 +284,7 @@ def _newest_attempts(submission: _Found, folder: Path, notices: list[str]) -> li
 
 
 def _is_handed_in(name: str) -> bool:
-    """Return whether a file in a class's folder was handed in, and is not the instructor's."""
+    """Return whether a file in a class's folder was handed in instead of belonging to the instructor."""
     return (
         not _INSTRUCTORS_PATTERN.fullmatch(name)
         or bool(find_notebook_names(name))
@@ -292,7 +293,7 @@ def _is_handed_in(name: str) -> bool:
 
 
 def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str]) -> None:
-    """Search one learner's folder, within limits, so that a huge folder does not delay the others."""
+    """Search one learner's folder within limits, so that a huge folder does not delay other learners."""
     name, before = printable(top.name), len(submission.files)
     todo, looked = [(top, 1)], 0
     while todo:
@@ -343,8 +344,8 @@ def _may_be_notebook(path: Path) -> bool:
 def _notebook_in(path: Path) -> str:
     """Return the notebook with the most exercises that a file's text seems to define, or "".
 
-    The text is not parsed, because this only helps to read names. The cells decide which exercises are
-    graded.
+    The text is not parsed, because the result is only used for interpreting names. The exercises to grade are
+    determined by the cells.
     """
     known = headings()
     names = {
@@ -358,7 +359,7 @@ def _notebook_in(path: Path) -> str:
 
 def _read_head(path: Path, max_bytes: int = _HEAD_BYTES) -> bytes:
     """Return the first bytes of a regular file, b"" if it cannot be read."""
-    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a link may lead anywhere.
+    # With O_NONBLOCK, opening a fifo does not wait for a writer. With O_NOFOLLOW, links are not opened.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):
         if path.is_file() and not path.is_symlink():
@@ -370,7 +371,7 @@ def _read_head(path: Path, max_bytes: int = _HEAD_BYTES) -> bytes:
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
     """Yield a folder's entries in order, without litter and hidden folders that contain no notebook."""
     try:
-        # One more than the limit shows that there are too many, without reading all of them.
+        # One more entry than the limit shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
             entries = sorted(islice(found, MAX_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Read a table of text cells written by a spreadsheet or a learning platform. Define an unchanged cell.
+"""Read tables of text cells written by spreadsheets or learning platforms, and define unchanged cells.
 
-In many countries spreadsheets write semicolons and decimal commas. Some write UTF-16 or a first line `sep=;`,
-and all may add empty columns at the end.
+In many countries spreadsheets write semicolons and decimal commas. Some spreadsheets write UTF-16 or a first
+line `sep=;`, and all of them may add empty columns at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 def read_table(path: Path, name: str) -> list[Row]:
     """Return the nonempty rows of a CSV file. Raise TableError.
 
-    name: how messages call the file, for example "The roster".
+    name: the file's name in messages, for example "The roster".
     """
     text = read_text(path, name)
     separator = _SEPARATOR_PATTERN.match(text)
@@ -66,7 +66,7 @@ def read_table(path: Path, name: str) -> list[Row]:
 
 
 def _width(cells: Sequence[str]) -> int:
-    """Return the number of cells up to the last one with content."""
+    """Return the number of cells up to the last nonempty one."""
     return max((at for at, cell in enumerate(cells, 1) if cell.strip()), default=0)
 
 

@@ -4,8 +4,8 @@
         launch(f, 8)
 
 Requested machines:
-    machines  `Hosts`: opened, compared, closed
-    clusters  local processes, ssh, Slurm
+    machines  `Hosts`: opening, comparing and closing machines
+    clusters  clusters of local processes, by ssh, and by Slurm
     names     names and addresses
     versions  versions required to be the same on all hosts
 In the kernel:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def connect(address: str, *, interface: str = "") -> Hosts:
     """Return the machines of a Dask cluster, for `launch` and `%%ranks`; `hosts(address)` does the same.
 
-    Nothing is connected before `open()` or the first `with`. If a machine cannot be used, they raise
+    No connection is made before `open()` or the first `with`. If a machine cannot be used, these raise
     LaunchError with a line that describes the problem.
 
     Args:
@@ -74,7 +74,7 @@ def ssh(*names: str, interface: str = "") -> Hosts:
 def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
     """Return nodes of a Slurm cluster, from this process's allocation or from a new one.
 
-    nodes: their number; 0 for all nodes of the allocation.
+    nodes: the number of nodes; 0 for all nodes of the allocation.
     """
     from helpers.hosts.clusters import SlurmCluster
     from helpers.hosts.machines import Hosts, Kind
@@ -85,7 +85,7 @@ def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
 
 
 class _Callable(ModuleType):
-    """Makes `hosts(address)` callable: the function that learners call has the same name as the package."""
+    """Makes `hosts(address)` callable, because the learners' function has the same name as the package."""
 
     def __call__(self, address: str, *, interface: str = "") -> Hosts:
         return connect(address, interface=interface)

@@ -1,4 +1,4 @@
-"""Start Dask clusters that end with this kernel: on this machine, by ssh, by Slurm."""
+"""Start Dask clusters that end with this kernel: on this machine, by ssh, or by Slurm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, Self
 from helpers.ranks.failures import LaunchError
 
 # Timeout in seconds for Slurm to start a worker on each node. A busy cluster may need longer to allocate
-# nodes. In this case it is better to allocate them first, and to start the kernel inside the allocation.
+# nodes. In this case it is better to allocate the nodes first, and to start the kernel inside the allocation.
 _NODES_S = 60.0
 _CONNECT_S = 8.0
 _END_S = 5.0
@@ -75,7 +75,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
     if not names:
         raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
-    # Log in first, because Dask does not report which machine failed.
+    # Log in before starting Dask, because Dask does not report which machine failed.
     with ThreadPoolExecutor(1) as pool:  # the notebook's thread already runs an event loop
         problems = pool.submit(asyncio.run, _login_errors(names)).result()
     for name, problem in zip(names, problems, strict=True):
@@ -98,7 +98,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
 
 async def _login_errors(names: Sequence[str]) -> list[BaseException | None]:
-    """Log in on each of these machines. Return the error for each of them, or None."""
+    """Log in on each of these machines. Return the error of each login, or None."""
 
     async def log_in(name: str) -> None:
         import asyncssh
@@ -125,9 +125,9 @@ class SlurmCluster:
             security=self.security,
         )
         self.scheduler_address = str(self._scheduler.scheduler_address)
-        # Without a nanny, a worker exits together with its scheduler, which means together with this
-        # process, even if the process is killed. When all workers have exited, srun exits as well, which
-        # releases an allocation that it has requested.
+        # Without a nanny, a worker exits together with its scheduler, that is, with this process, even if
+        # this process is killed. When all workers have exited, srun exits as well, which releases an
+        # allocation that it has requested.
         worker = ["-m", "distributed.cli.dask_worker", self.scheduler_address, "--no-nanny"]
         worker += ["--nthreads", "1", "--no-dashboard", "--death-timeout", f"{_NODES_S:g}"]
         step = ["--overlap"] if inside else []  # the kernel itself may be a step of the allocation
@@ -135,7 +135,7 @@ class SlurmCluster:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (for the cluster's life)
         try:
             self._srun = subprocess.Popen(
-                # Name workers by Slurm's number of the node, because ranks are placed in that order.
+                # Name workers by Slurm's node numbers, because ranks are placed in this order.
                 [
                     *words,
                     "sh",
@@ -148,7 +148,7 @@ class SlurmCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                start_new_session=True,  # a Stop in the notebook must not end it
+                start_new_session=True,  # a Stop in the notebook must not end srun
             )
         except FileNotFoundError:
             self._scheduler.close()

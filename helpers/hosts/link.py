@@ -22,7 +22,7 @@ from helpers.ranks.stop import raise_if_stopped
 from helpers.trace.log import write_new
 
 ANSWER_S = 8.0
-# Clocks drift by about 50 microseconds in a second, so they are compared again after ten seconds.
+# Clocks drift by about 50 microseconds per second, so they are compared again after ten seconds.
 _CLOCK_VALID_NS = 10 * 10**9
 
 
@@ -32,9 +32,9 @@ class _Launch:
 
     Args:
         log_fd: The descriptor of the memory for their records.
-        pending_messages: Messages for `Servers.messages`, each with a future that is set once its world has
+        pending_messages: Messages for `Servers.messages`, each with a future that is set when its world has
             read the message.
-        channels: For each rank, a writer for the data that its world reads from the rank's channel.
+        channels: For each rank, a writer for the data that the world reads from the rank's channel.
     """
 
     log_fd: int
@@ -84,7 +84,7 @@ class HostLink(Peer):
 
     def _schedule(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         """Run a coroutine in the link's event loop."""
-        if self.closed:  # perhaps with the loop
+        if self.closed:  # the loop may be closed too
             work.close()
             gone: concurrent.futures.Future[Any] = concurrent.futures.Future()
             gone.set_exception(PeerGone(self.why))
@@ -96,7 +96,7 @@ class HostLink(Peer):
     ) -> concurrent.futures.Future[Any]:
         """Start ranks on the host. Return a future of two ports that the host reserves for the launch."""
         if not self.closed:
-            self._launches[launch] = _Launch(os.dup(log))  # before the first message can arrive
+            self._launches[launch] = _Launch(os.dup(log))  # needed before the first message
         started = self.ask("start", launch=launch, ranks=list(channels))
         started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
@@ -116,7 +116,7 @@ class HostLink(Peer):
 
     def drain(self) -> None:
         """Make `wake` unreadable until there is a new message."""
-        with contextlib.suppress(OSError):  # no byte to read, or closed by another thread
+        with contextlib.suppress(OSError):  # there is no byte to read, or it is closed
             self.wake.recv(4096)
 
     def has_messages(self, launch: int) -> bool:
@@ -131,9 +131,9 @@ class HostLink(Peer):
     def close(self) -> None:
         """Disconnect from the host, which then ends all processes that it has started."""
         if self._owner != os.getpid():
-            # this process was forked by a cell, and the connection belongs to the kernel
+            # this process was forked by a cell, but the connection belongs to the kernel
             return
-        if not self.closed:  # otherwise perhaps with the loop
+        if not self.closed:  # if it is closed, so may be the loop
             self._loop.call_soon_threadsafe(self._comm.abort)
             with contextlib.suppress(TimeoutError):
                 self._served.result(5.0)
@@ -149,7 +149,7 @@ class HostLink(Peer):
     async def _measure_clock(self) -> None:
         """Ask the host for its clock.
 
-        The host reads its clock between question and answer, most likely half-way (Cristian, "Probabilistic
+        The host reads its clock between question and answer, most likely halfway (Cristian, "Probabilistic
         clock synchronization", 1989).
         """
         start = time.monotonic_ns()
@@ -169,7 +169,7 @@ class HostLink(Peer):
         return {**changed, **own}, [name for name in given if name not in now]
 
     def cwd(self) -> str:
-        return os.getcwd()  # if the host has no such folder, ranks stay where the worker runs
+        return os.getcwd()  # if the host has no such folder, ranks stay in the worker's folder
 
     def path(self) -> list[str]:
         # The learner's folders may be on a shared file system, but packages come from the host.
@@ -191,7 +191,7 @@ class HostLink(Peer):
             write_new(known.log_fd, rank, start, lost, chunk)
 
     async def on_data(self, launch: int, rank: int, data: bytes) -> None:
-        """Write data from a rank's channel for its world, and wait until it is written."""
+        """Write data from a rank's channel for its world, and wait until the data is written."""
         known = self._launches.get(launch)
         if known is not None and (channel := known.channels.get(rank)) is not None:
             channel.write(data)
@@ -214,7 +214,7 @@ class HostLink(Peer):
     def _check_started(
         self, launch: int, rank: int, started: concurrent.futures.Future[Any]
     ) -> None:
-        """If a host cannot start ranks, report it: too many descriptors, or too little memory."""
+        """Report a host that cannot start ranks, because of too many descriptors or too little memory."""
         if not started.cancelled() and type(error := started.exception()) is Problem:
             self._schedule(self.on_word(launch, "refused", [rank, str(error)]))
 
@@ -232,7 +232,7 @@ class HostLink(Peer):
             await self.send(window, "write", launch=launch, rank=rank, data=data)
 
     def _wake_reader(self) -> None:
-        with contextlib.suppress(OSError):  # full, so the reader wakes anyway; or closed
+        with contextlib.suppress(OSError):  # full, so the reader wakes anyway, or closed
             self._woken.send(b"x")
 
 

@@ -32,19 +32,20 @@ _NANNY_S = 3.0
 class Kind(Enum):
     """The origin of a Dask cluster."""
 
-    # An existing cluster. One worker on each machine is used.
+    # An existing cluster, of which one worker on each machine is used.
     FOUND = auto()
     # A cluster started for this kernel, with a worker for each host. It ends even if the kernel is killed.
     STARTED = auto()
-    # The same, but with workers that are child processes of the kernel.
+    # The same, except that workers are child processes of the kernel.
     LOCAL = auto()
 
 
 class Hosts:
     """Several machines for `launch` and `%%ranks`, used in a `with` block or by `--where NAME`.
 
-    `with machines:` opens machines that are not open, and in this case closes them at its end. So a notebook
-    calls `machines.open()` first, and each cell's `with machines:` uses the running servers.
+    `with machines:` opens the machines if they are not open, and in this case closes them at its end. So a
+    notebook should call `machines.open()` first, and then each cell's `with machines:` uses the running
+    servers.
     """
 
     def __init__(
@@ -53,10 +54,10 @@ class Hosts:
         interface: str = "",
         kind: Kind = Kind.FOUND,
     ) -> None:
-        """Store the arguments for reaching the cluster. Nothing is connected yet.
+        """Store the arguments for reaching the cluster, without connecting to it.
 
         Args:
-            cluster: Returns a scheduler's address or a Dask cluster object. Called when the hosts are
+            cluster: Returns a scheduler's address or a Dask cluster object. It is called when the hosts are
                 opened.
             interface: The network interface for the ranks' traffic; by default, the interface with the
                 worker's address.
@@ -82,7 +83,7 @@ class Hosts:
         return [host.name for host in self.servers().hosts]
 
     def open(self) -> Self:
-        """Connect to the hosts, compare them, and start a rank server on each, unless they are open."""
+        """Unless the hosts are open, connect to them, compare them, and start a rank server on each."""
         self.servers()
         return self
 
@@ -108,7 +109,7 @@ class Hosts:
         self._blocks.pop().close()
 
     def servers(self) -> HostServers:
-        """Return the hosts' rank servers. Start them if there are none, or if a host was lost."""
+        """Return the hosts' rank servers. Start new ones if there are none, or if a host was lost."""
         if self._servers is not None and self._servers.alive():
             return self._servers
         check_launch_allowed()
@@ -117,8 +118,8 @@ class Hosts:
         self.close()  # the scheduler may be lost, so close the remaining parts
         try:
             self._connect()
-            # Register after importing Dask, because exit handlers run in reverse order, and Dask's handler
-            # would otherwise end its parts first.
+            # Register the handler after importing Dask, because exit handlers run in reverse order. Otherwise
+            # Dask's handler would end its parts first.
             atexit.register(self.close)
             self._servers = self._start_servers(self._workers())
         except BaseException:
@@ -159,7 +160,7 @@ class Hosts:
         except RuntimeError as error:
             if self._kind is not Kind.LOCAL:
                 raise
-            # Most likely the workers, which import the script again, have refused to open further hosts.
+            # The likely cause is that the workers import the script again, and refuse to open further hosts.
             raise LaunchError(
                 f"the workers did not start: {str(error).rstrip('.')}. In a script, hosts.local belongs "
                 "under `if __name__ == '__main__':`."
@@ -238,7 +239,7 @@ class Hosts:
                 f"on a worker of the Dask cluster the course is missing or older ({error}). "
                 "Install the same version there."
             ) from None
-        except Exception as error:  # from a worker, for example a failing import
+        except Exception as error:  # an error from a worker, for example a failing import
             raise LaunchError(
                 f"a worker of the Dask cluster cannot load the course: {error!r}"
             ) from None
@@ -293,8 +294,8 @@ def _answer(host: HostLink, reply_future: Any) -> Any:
 def _check_scheduler(address: str) -> None:
     """Raise LaunchError if no Dask scheduler answers at an address.
 
-    Given the address of a different server, such as the scheduler's dashboard, a Client may wait forever for
-    an answer, or read the answer's first letters as a length and allocate that much memory.
+    With the address of a different server, such as the scheduler's dashboard, a Client may wait forever for
+    an answer, or interpret the answer's first letters as a length and allocate that much memory.
     """
 
     async def identity() -> Any:
@@ -310,7 +311,7 @@ def _check_scheduler(address: str) -> None:
             answer = pool.submit(asyncio.run, identity()).result()
         except Exception as error:  # Dask may raise any error for bytes from a different server
             answer = None
-            # TimeoutError is an OSError, but means that a server accepted the connection without
+            # TimeoutError is an OSError, but it means that a server accepted the connection without
             # answering.
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
                 raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
@@ -342,9 +343,9 @@ def _order(name: object, address: str) -> tuple[int, Any, str]:
     return 2, 0, address
 
 
-def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
+def _compare(versions_by_host: Mapping[str, Mapping[str, str]]) -> None:
     """Raise LaunchError if a host's versions differ from this process's, or if it has no torch."""
-    for name, theirs in found.items():
+    for name, theirs in versions_by_host.items():
         for what, mine in versions().items():
             if not theirs.get(what):
                 raise LaunchError(

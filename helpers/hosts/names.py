@@ -34,7 +34,7 @@ def check_address(address: str) -> None:
     """Raise LaunchError if `address` is not a scheduler's address, or if its host cannot be resolved."""
     try:
         host, port = host_in(address), urlsplit(address).port
-    except ValueError:  # a port that is not a number
+    except ValueError:  # the port is not a number
         host, port = "", None
     if not host or port is None:
         raise LaunchError(

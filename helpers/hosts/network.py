@@ -15,7 +15,7 @@ def find_interface(name: str, address: str) -> tuple[str, str]:
     """Return a network interface and its address.
 
     name: the interface's name, "" for the interface with `address` (a Dask worker's address, such as
-    "tcp://10.0.0.2:41234"). Raise ValueError if there is none.
+    "tcp://10.0.0.2:41234"). Raise ValueError if there is no such interface.
     """
     host = host_in(address)
     have = {
@@ -41,7 +41,8 @@ def family(address: str) -> socket.AddressFamily:
 def held_port(address: str) -> socket.socket:
     """Return a socket that keeps a port for the ranks of a launch.
 
-    It is bound but does not listen, so rank 0's store can listen at the port, but no other program gets it.
+    The socket is bound but does not listen, so rank 0's store can listen at the port, but no other program
+    can take it.
     """
     held = socket.socket(family(address))
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

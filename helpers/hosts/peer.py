@@ -2,9 +2,9 @@
 
     kernel: link.HostLink ══ one connection of Dask's ══ worker: worker.Host
 
-The methods of one end begin in the order of the other end's calls. Each end sends a message at least every
-second. After ten seconds without a message, it assumes that the other end is gone, because a cut cable
-closes no connection.
+The methods of one end are started in the order of the other end's calls. Each end sends a message at least
+every second. After ten seconds without a message, an end assumes that the other one is gone, because cutting
+a cable does not close a connection.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PeerGone(Problem):
 
 
 class Peer:
-    """One end. The other end can call its `on_...` methods. Used in a single event loop."""
+    """One end. The other end can call its `on_...` methods. It must only be used in a single event loop."""
 
     def __init__(self, comm: Any) -> None:
         self.closed = False
@@ -80,14 +80,14 @@ class Peer:
         task = asyncio.ensure_future(run_quietly())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # if it was cancelled before its beginning
+        task.add_done_callback(lambda _: work.close())  # needed if it was cancelled before starting
 
     def post(self, method: str, **given: Any) -> None:
-        """Call the other end's method `on_{what}` without waiting for it."""
+        """Call the other end's method `on_{method}` without waiting for it."""
         self._out.put_nowait((method, 0, msgpack.encode(given)))
 
     async def call(self, method: str, kind: Any = Any, **given: Any) -> Any:
-        """Call the other end's method `on_{what}`, and return its answer as a `kind`.
+        """Call the other end's method `on_{method}`, and return its answer as a `kind`.
 
         Raises:
             Problem: The method failed.

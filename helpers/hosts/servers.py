@@ -21,7 +21,7 @@ from helpers.ranks.process_snapshot import HostSnapshot, RemoteRank, Times, Worl
 # Timeout in seconds for hosts to end the ranks of a launch. If a host takes longer, its link is closed,
 # which makes its worker end the ranks.
 _END_TIMEOUT_S = 5.0
-# Timeout in seconds for hosts to look at their ranks.
+# Timeout in seconds for hosts to inspect their ranks.
 _SNAPSHOT_TIMEOUT_S = 1.0
 
 
@@ -45,7 +45,8 @@ class HostServers:
         self._placed: dict[int, list[HostLink]] = {}
         # (launch, host) pairs whose loss has been reported.
         self._reported: set[tuple[int, str]] = set()
-        # A selector has one descriptor for all hosts, which is readable when any of the links is readable.
+        # A selector has a single descriptor for all hosts, which is readable when any of the links is
+        # readable.
         self._all: Any = selectors.DefaultSelector()
         self._ready = [(host, host.ask("ready")) for host in hosts]
         for host in hosts:
@@ -98,7 +99,7 @@ class HostServers:
     def inspect_ranks(
         self, launch: int, pids: Mapping[int, int], threads_only: bool, poll: PollCallback
     ) -> WorldSnapshot:
-        """Look at the ranks on all hosts.
+        """Inspect the ranks on all hosts.
 
         If a host does not answer, its ranks have no threads, so they do not count as waiting.
         """
@@ -120,7 +121,7 @@ class HostServers:
         return self._times if pids else {}  # as of the last call of `inspect_ranks`
 
     def fileno(self) -> int:
-        return int(self._all.fileno())  # the descriptor of an epoll or a kqueue
+        return int(self._all.fileno())  # the descriptor of an epoll or kqueue object
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
         placed = self._placed[launch] = self._place_ranks(len(ends))
@@ -133,7 +134,7 @@ class HostServers:
             host.ask("rewind_logs", launch=launch)
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        for host in self.hosts:  # including hosts without ranks of this launch, whose messages stay
+        for host in self.hosts:  # also hosts without ranks of this launch, whose messages stay
             host.drain()
         found = []
         for host in self._hosts_of(launch):
@@ -168,7 +169,7 @@ class HostServers:
         return True
 
     def kill(self, pid: int) -> None:
-        pass  # its host's worker does this
+        pass  # the worker on the rank's host does this
 
     def release_launch(self, launch: int) -> None:
         for host in self._hosts_of(launch):
@@ -182,7 +183,7 @@ class HostServers:
         if self.closed:
             return
         self.lost_hosts = [host.name for host in self.hosts if host.closed]
-        # Another thread may be watching a launch, for which all hosts must close together.
+        # Another thread may be watching a launch, so all hosts must close together.
         self.closed = True
         for host in self.hosts:
             host.close()

@@ -1,4 +1,4 @@
-"""Return the versions that must be the same on all hosts of a world: Python, torch, the course's engine."""
+"""Return the versions that must agree on all hosts of a world: Python, torch, and the course's engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Own the rank server on a host, in a Dask worker, and connect it with the kernel.
+"""Own a host's rank server in a Dask worker, and connect it to the kernel.
 
     kernel == a connection of Dask's ==> Host (in the worker) == control socket ==> rank server --> ranks
 
@@ -32,15 +32,15 @@ from helpers.trace.log import Logs
 
 # The name of the request to a worker.
 NAME = "real-ranks"
-# Time limit for reconnecting a kernel that lost a host, in seconds.
+# Time limit in seconds for reconnecting a kernel that lost a host.
 _RETRY_S = 10.0
 
 
 def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
-    """Make a worker answer to `NAME` by serving a kernel until it disconnects.
+    """Make a worker respond to `NAME` by serving a kernel until it disconnects.
 
-    in_kernels_group: whether the worker is in the kernel's process group. In this case it leaves the group,
-    because a Stop in the notebook would otherwise end it.
+    in_kernels_group: whether the worker is in the kernel's process group. In this case the worker leaves the
+    group, because otherwise a Stop in the notebook would end it.
     """
     if NAME in dask_worker.handlers:
         return
@@ -51,7 +51,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
     async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
         """Serve a kernel.
 
-        ends_cluster: whether the cluster was started for that kernel, which may be killed without ending it.
+        ends_cluster: whether the cluster was started for this kernel. A killed kernel cannot end it.
         """
         kernels.append(comm)
         host = Host(comm)
@@ -137,12 +137,13 @@ class _Launch:
 
     Args:
         logs: The records of its ranks.
-        held: Sockets that reserve its ports, so that no other program gets them while its ranks live.
+        port_sockets: Sockets that reserve its ports, so that no other program can take them while its ranks
+            are running.
         ranks: Its ranks on this host.
     """
 
     logs: Logs
-    held: list[socket.socket]
+    port_sockets: list[socket.socket]
     ranks: dict[int, _Rank] = field(default_factory=dict)
 
 
@@ -175,7 +176,7 @@ class Host(Peer):
         except ValueError as error:
             await self._comm.write({"problem": str(error)})
             return
-        # A json.py in the worker's folder must not shadow Python's module.
+        # A json.py in the worker's folder must not replace Python's module.
         workers = {"", os.getcwd(), os.path.dirname(sys.argv[0])}
         site = self._server.site
         about = {
@@ -251,7 +252,7 @@ class Host(Peer):
                     channel.shutdown(socket.SHUT_WR)
 
     async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostSnapshot:
-        """Look at a launch's ranks, after sending their latest records."""
+        """Inspect a launch's ranks, after sending their latest records."""
         for rank in pids:
             self._send_records(launch, rank)
         return await asyncio.to_thread(host_snapshot, pids, self._server.pid, brief)
@@ -277,11 +278,11 @@ class Host(Peer):
             if not rank.exited.done():
                 rank.exited.set_result(None)
         known.logs.close()
-        for held in known.held:
-            held.close()
+        for port_socket in known.port_sockets:
+            port_socket.close()
 
     async def _serve_rank(self, rank: _Rank) -> None:
-        """Pass on a rank's output, records and frames, in this order, and finally its exit."""
+        """Forward a rank's output, records and frames, in this order, and finally its exit."""
         try:
             while not rank.exited.done():
                 await rank.wait()
@@ -299,7 +300,7 @@ class Host(Peer):
         """Send the available data of a rank."""
         launch, number = rank.launch, rank.rank
         while launch in self._launches:
-            # Read in this order, because a rank prints and records before it answers.
+            # Read them in this order, because a rank prints and records before it answers.
             data = rank.read(rank.channel.fileno())
             output = rank.read(rank.output)
             self._send_records(launch, number)
@@ -316,7 +317,7 @@ class Host(Peer):
             self.post("records", launch=launch, rank=rank, start=start, lost=lost, chunk=chunk)
 
     def _forward_messages(self) -> None:
-        """Pass on the rank server's messages, a rank's exit only after all data from the rank."""
+        """Forward the rank server's messages, but a rank's exit only after all of the rank's data."""
         loop = asyncio.get_running_loop()
         try:
             messages = self._server.control.receive(0.0)
@@ -338,7 +339,7 @@ class Host(Peer):
 
 
 def _gpus() -> int:
-    # Not by using torch, whose import takes longer than everything else in this process.
+    # Do not use torch, because its import takes longer than all other work of this process.
     devices = sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir("/dev"))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return devices if visible is None else min(devices, len(list(filter(None, visible.split(",")))))

@@ -2,7 +2,7 @@
 
     fn, 1024, ranks=[0, 517] -> a launch of 2 processes, each of them one rank (in_rank.py) -> Run
 
-Nothing is sent and no call waits, so the other ranks are not needed. Everything else works as with `launch`.
+No data is sent and no call waits, so the other ranks are not needed. Everything else works as with `launch`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def imagine(
     """Call `fn(rank, world_size, *args)` for each of `ranks`, in a world without the other ranks.
 
     Each rank is a separate process whose default process group has `world_size` members. Collectives are
-    recorded but move nothing. Tensors have shapes but neither values nor memory, so that a model of any size
+    recorded but move no data. Tensors have shapes but neither values nor memory, so that a model of any size
     fits. The Run shows the real calls, peers, bytes, shapes and memory, but no values and no times.
 
     Args:
@@ -57,7 +57,7 @@ def imagine(
         LaunchError: The arguments do not describe a world.
         RankFailure: As with `launch`.
     """
-    # Import it late, because it imports torch, and a kernel's first cell should not wait for that.
+    # Import this late, because it imports torch, and a kernel's first cell should not wait for torch.
     from helpers.imagined.in_rank import ImaginedWorld, run_as_rank
 
     chosen_ranks = _check_arguments(world_size, ranks, per_host)

@@ -29,14 +29,15 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from helpers.imagined.functional import FUNCTIONAL_OPS
 from helpers.trace import kernels
 
-# Integer tensors up to this size keep their values, because DeviceMesh, and programs that lay out ranks,
-# compute with them. Exceptions are tensors from another rank or computed from a tensor without values.
+# Integer tensors up to this size keep their values, because they are used for computations in DeviceMesh, and
+# in programs that arrange ranks. Exceptions are tensors from another rank or computed from a tensor without
+# values.
 _MAX_REAL_INTEGERS = 1 << 20
 _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 class NoValues(RuntimeError):
-    """The program asked for a value of an imagined tensor, which has none."""
+    """The program asked for a value of an imagined tensor, which has no values."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _join_world(rank: int, world: ImaginedWorld) -> None:
 
 
 def _use_python_reducer() -> None:
-    """Make DDP average its buckets by a hook in Python.
+    """Make DDP average its buckets with a Python hook.
 
     The C++ reducer takes a bucket's result from its Work's future, which does not exist in a fake group.
     """
@@ -111,7 +112,7 @@ def _average(state: None, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     return future
 
 
-_average.__annotations__.clear()  # DDP compares them with classes, but in this module they are strings.
+_average.__annotations__.clear()  # DDP compares these with classes, but here they are strings.
 
 
 class _ShapesOnlyMode(FakeTensorMode):
@@ -119,7 +120,7 @@ class _ShapesOnlyMode(FakeTensorMode):
 
     Functional collectives (DTensor's) call the process group, and so are recorded. Small integer tensors stay
     real, because a mesh of ranks must be readable. Tensors on the meta device also stay unchanged, which
-    makes cutting one into 1,024 parts 20 times as fast.
+    makes cutting a tensor into 1,024 parts 20 times as fast.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

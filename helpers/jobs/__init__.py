@@ -4,12 +4,12 @@ torchrun() --> OwnedPrograms ==socket==> supervisor --> agents --> workers --out
 mpiexec()  --> owned.py          supervisor.py                                torchrun_log.py
                                             --> mpiexec -> ranks --output--------------> MpiRun
 
-Ranks are not forked from a server: a script runs as it does outside of the course, and the supervisor ends
-any processes that it leaves behind.
+Ranks are not forked from a server: a script runs as it does outside the course, and the supervisor ends any
+processes that the script leaves behind.
 
 Modules:
     torchrun      torchrun()
-    torchrun_log  rounds and workers, from the output of agents
+    torchrun_log  rounds and workers, read from the output of agents
     mpiexec       mpiexec()
     owned         programs that end with this process
     supervisor    the process that owns them

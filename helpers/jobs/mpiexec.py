@@ -29,12 +29,12 @@ from helpers.ranks.stop import raise_first_stop
 MAX_OUTPUT_CHARS = 200_000
 _POLL_S = 0.02
 _MPIEXEC_KEY = "mpiexec"
-# The beginning of MPICH's message about a rank's end, which may come before or after the rank's last line.
+# The beginning of MPICH's message about a rank's end, which may appear before or after the rank's last line.
 _ABORT_PREFIX = "Abort("
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
     # MPICH's usual transport, UCX, compares its keywords without regard to case. In a locale whose capital i
-    # has a dot, it does not recognize "diag" and ends the process (mpich 5.0, on `from mpi4py import MPI`).
+    # has a dot, UCX does not recognize "diag" and ends the process (mpich 5.0, on `from mpi4py import MPI`).
     os.environ.setdefault("MPICH_CH4_NETMOD", "ofi")
 
 
@@ -55,13 +55,13 @@ def mpiexec(
         n: Number of ranks to start.
         args: The script's arguments.
         module: A module through which to run the script, like `python -m module script`. With "mpi4py", an
-            exception on one rank ends all of them. Without it, the others wait for that rank forever.
+            exception on one rank ends all ranks. Without it, the other ranks wait for that rank forever.
         env: Variables in addition to the inherited ones.
-        timeout: The time for the whole job, in seconds.
+        timeout: The time limit for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 
     Raises:
-        LaunchError: Nothing could be started.
+        LaunchError: The job could not be started.
         MpiFailed: The job failed.
     """
     if on_failure not in {"raise", "return"}:
@@ -148,8 +148,8 @@ def _environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
     # below MPICH, would also use System V's shared memory, which outlives a job and is refused by sandboxes.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
     quiet["UCX_TLS"] = "self,posix"
-    # UCX compares the names of its settings by the letters of the locale. In a Turkish locale, where "i" is
-    # not the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
+    # UCX compares the names of its settings by the rules of the locale. In a Turkish locale, where "i" is not
+    # the lower case of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
     quiet["LC_ALL"] = "C.UTF-8"
     return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **extra}
 

@@ -1,4 +1,4 @@
-"""Programs owned by this process: it starts them, and they end with it in every case.
+"""Programs owned by this process, which starts them. They always end with it.
 
 `OwnedPrograms` is the owner's side of `supervisor.py`. It is used by `torchrun` in a notebook, and inside a
 rank by checks that run an answer as a script.
@@ -44,7 +44,7 @@ class OwnedPrograms:
     folder: Path = field(default_factory=lambda: _new_folder())
     # The process id of every started program, by its key, including ended ones.
     pids: dict[str, int] = field(default_factory=dict)
-    # Each program's exit code, or minus the number of the signal that killed it.
+    # Each program's exit code, or the negative number of the signal that killed it.
     exits: dict[str, int] = field(default_factory=dict)
     _ended: bool = False
 
@@ -56,7 +56,7 @@ class OwnedPrograms:
             f"main({theirs.fileno()}, {str(self.folder)!r})"
         )
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", program],  # -S: it needs no installed package
+            [sys.executable, "-I", "-S", "-c", program],  # -S: no installed package is needed
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -79,7 +79,7 @@ class OwnedPrograms:
     def start(
         self, key: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str
     ) -> None:
-        """Start a program under a key of your choice. Raise OSError if that is impossible."""
+        """Start a program under a key of your choice. Raise OSError if this is impossible."""
         message = {"do": "start", "key": key, "argv": list(argv), "env": dict(env)}
         self.control.send({**message, "cwd": str(cwd), "record": str(self._output_file(key))})
         deadline = time.monotonic() + _REPLY_TIMEOUT_S
@@ -97,7 +97,7 @@ class OwnedPrograms:
         return [self.pids[key] for key in self.running()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every program has ended. Return whether they all ended in time."""
+        """Wait until every program has ended. Return whether all programs ended in time."""
         deadline = time.monotonic() + seconds
         while self.running() and time.monotonic() < deadline:
             self.poll(0.05)
@@ -170,7 +170,7 @@ def _new_folder() -> Path:
 
 
 def read_head(path: Path, max_bytes: int) -> str:
-    """Return at most `max_bytes` bytes of a file written by an owned program, as text; "" if missing."""
+    """Return at most `max_bytes` bytes of an owned program's file, as text; "" if there is no file."""
     try:
         with path.open("rb") as file:
             return file.read(max_bytes).decode(errors="replace")

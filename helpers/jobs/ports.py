@@ -10,8 +10,8 @@ from contextlib import contextmanager
 def free_port() -> int:
     """Return a port on the loopback address that is free at this moment.
 
-    Another program may take it before you do. So frameworks prefer to let the server choose a port (port 0),
-    and pass the choice on.
+    Another program may take the port before you use it. So frameworks prefer to let the server choose a port
+    (port 0) and to pass the choice on.
     """
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -22,8 +22,8 @@ def free_port() -> int:
 def held_port() -> Iterator[int]:
     """Hold a free port for a server that another process is about to open.
 
-    The system does not assign it to programs that ask for any free port. A server that asks for this port
-    (with SO_REUSEADDR, like a TCPStore) gets it, because no socket listens at the port.
+    The system does not assign a held port to programs that ask for any free port. A server that asks for this
+    port with SO_REUSEADDR, such as a TCPStore, obtains it, because no socket is listening at the port.
     """
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -18,10 +18,10 @@ class Worker:
     """One worker process of one round: its ranks, its output, and its failure, if any.
 
     Attributes:
-        exitcode: None if the agent reported none, because the worker succeeded or was terminated after a
-            peer's failure.
+        exitcode: None if the agent reported no exit code, because the worker succeeded or was terminated
+            after a peer's failure.
         error: The message of its error file, written under `@record`.
-        traceback: The text next to that message.
+        traceback: The traceback next to this message.
     """
 
     node: int
@@ -56,7 +56,8 @@ class Round:
 class Agent:
     """One torchrun process: its node, its command, its exit, its output without workers, and its rounds.
 
-    exitcode: None if it had to be terminated; minus the signal's number if a signal killed it.
+    exitcode: None if the process had to be terminated; the negative number of the signal if it was killed by
+    one.
     """
 
     node: int
@@ -100,7 +101,7 @@ class TorchrunRun:
 
 
 class TorchrunFailed(PlainError):
-    """A job under torchrun failed. `.run` holds the results up to the failure."""
+    """A job under torchrun failed. `run` holds the results up to the failure."""
 
     run: TorchrunRun | None = None
 
@@ -129,7 +130,7 @@ class MpiRun:
 
 
 class MpiFailed(PlainError):
-    """A job under mpiexec failed. `.run` holds the results up to the failure."""
+    """A job under mpiexec failed. `run` holds the results up to the failure."""
 
     run: MpiRun | None = None
 
@@ -159,13 +160,13 @@ def find_failure(agents: tuple[Agent, ...], timeout_text: str) -> TorchrunFailed
 
 
 def is_secondary_failure(worker: Worker) -> bool:
-    """Return whether a worker only failed because a peer had exited, judged by its last lines."""
+    """Return whether, according to its last lines, a worker only failed because a peer had exited."""
     last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
     return is_consequence(RankError(worker.rank, "", last))
 
 
 def _cause_rank(worker: Worker) -> int:
-    """Rank a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
+    """Rate a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
     if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1
@@ -184,7 +185,7 @@ def describe_worker(worker: Worker) -> str:
 
 
 def describe_exit(exitcode: int | None) -> str:
-    """Describe an exit code, or minus the number of a signal, in words."""
+    """Describe an exit code, or the negative number of a signal, in words."""
     if exitcode is None:
         return "was terminated with the job"
     if exitcode < 0:

@@ -1,7 +1,7 @@
 """Read a worker's position from the text that Python's faulthandler wrote when a signal killed the worker.
 
-Workers start with PYTHONFAULTHANDLER=1, so their code does not change. When a job times out, each running
-worker gets SIGABRT and writes the stack of each thread to its error output.
+Workers start with PYTHONFAULTHANDLER=1, so their code does not need to change. When a job times out, each
+running worker receives SIGABRT and writes the stack of each thread to its error output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from helpers.ranks.cells import is_learner_file
 
 FAULTHANDLER = {"PYTHONFAULTHANDLER": "1"}
-# Number of bytes to read from the end of a worker's error output, because it may be long.
+# Number of bytes to read from the end of a worker's error output, which may be long.
 MAX_DUMP_BYTES = 64 << 10
 _MAX_FRAMES = 200
 _MAX_NAME = 80
@@ -44,7 +44,7 @@ def without_dump(errors: str) -> str:
 
 
 def has_dump(errors: str) -> bool:
-    """Return whether faulthandler has written the main thread's stack, which is the last."""
+    """Return whether faulthandler has written the main thread's stack, which is the last one."""
     found = list(_DUMP_PATTERN.finditer(errors))
     return bool(found) and "Extension modules:" in found[-1][0]
 

@@ -3,10 +3,10 @@
     owner (kernel or rank) ==control socket==> supervisor --starts--> torchrun agents --start--> workers
                              start, end        keeps their output, ends all remaining processes
 
-torchrun's workers have separate sessions, so they survive if their agent is killed by SIGKILL. The
-supervisor adopts every descendant that loses its parent (on Linux). It kills all of them when its owner asks
-for it, closes the socket, or dies. `owned` starts it without site-packages, so it only imports the standard
-library, and modules of the course that need nothing else.
+torchrun's workers have separate sessions, so they survive if their agent is killed by SIGKILL. The supervisor
+adopts every descendant that loses its parent (on Linux). It kills all of them when its owner requests this,
+closes the socket, or dies. `owned` starts the supervisor without site-packages, so it only imports the
+standard library, and modules of the course that need no other packages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import IO, Any
 from helpers.ranks.json_messages import Messages
 from helpers.ranks.processes import adopt_orphans, children_of, end_with_parent, kill_group
 
-# Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
+# Header of each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
 RECORD_HEADER = struct.Struct("!BQI")
 MAX_OUTPUT_BYTES = 4 << 20
 # The maximum size of a file written by a program, so that endless output cannot fill the disk.
@@ -71,7 +71,7 @@ class Supervisor:
 
     def serve(self) -> None:
         """Start programs for the owner and report their exits, until the owner exits."""
-        for number in (signal.SIGINT, signal.SIGHUP):  # Only the owner reacts to them.
+        for number in (signal.SIGINT, signal.SIGHUP):  # Only the owner reacts to these signals.
             signal.signal(number, signal.SIG_IGN)
         adopt_orphans()
         while os.getppid() == self.owner:
@@ -126,7 +126,7 @@ class Supervisor:
     def _reap(self) -> None:
         """Report ended programs, and reap adopted children."""
         for program in list(self.programs):
-            # Workers hold copies of the pipes' ends, so only the exit of the program itself counts.
+            # Workers hold copies of the pipes' ends, so only the exit of the program counts.
             if program.process.poll() is not None:
                 for _ in range(64):
                     ready, _, _ = select.select(list(program.streams), [], [], 0)
@@ -166,8 +166,8 @@ class Supervisor:
 
 
 def _before_exec() -> None:
-    """Prepare a program before its exec: it must end with the supervisor, and not fill the disk."""
-    # On SIGTERM an agent ends its workers. This matters because a dead supervisor no longer can.
+    """Prepare a program before its exec, so that it ends with the supervisor and cannot fill the disk."""
+    # On SIGTERM an agent ends its workers, which a dead supervisor no longer can.
     end_with_parent(signal.SIGTERM)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(
@@ -177,7 +177,7 @@ def _before_exec() -> None:
 
 
 def _descendants(roots: set[int]) -> set[int]:
-    """Return all descendants of `roots`, for systems without adoption. Call it before the roots end."""
+    """Return all descendants of `roots`, for systems without adoption. Call this before the roots end."""
     table = subprocess.run(["ps", "-Ao", "pid=,ppid="], capture_output=True, text=True).stdout
     pairs = [tuple(map(int, line.split())) for line in table.splitlines()]
     found, grown = set(roots), True

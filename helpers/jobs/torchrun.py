@@ -6,7 +6,7 @@ script --command--> OwnedPrograms.start (an agent for each node) --> workers --o
 in every case: the supervisor behind `OwnedPrograms` ends every process
 
 Notebooks call `torchrun`. Checks that run an answer as a script call `start_job`, even inside a rank. No code
-of this module runs in the workers: a script runs as it does outside of the course.
+of this module runs in the workers, so a script runs as it does outside the course.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from helpers.ranks.launch_options import check_timeout
 from helpers.ranks.rank_context import check_launch_allowed
 from helpers.ranks.stop import raise_first_stop
 
-# Variables that identify a process as a rank. Processes started by it get new values.
+# Variables that identify a process as a rank. Processes started by a rank receive new values.
 NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
 _POLL_S = 0.05
-# Time that other agents have to exit after one has failed. Static agents would wait for minutes.
+# Time for other agents to exit after one has failed. Static agents would wait for minutes.
 _EXIT_GRACE_S = 3.0
-# Time that workers have to write their stacks after a timeout.
+# Time for workers to write their stacks after a timeout.
 _DUMP_S = 2.0
 
 
@@ -91,7 +91,7 @@ class JobOptions:
             return 0, 0
 
     def options(self, port: int) -> tuple[str, ...]:
-        """Return the flags for every agent. port: the port of their rendezvous, if one must be given.
+        """Return the flags for every agent. port: the port of their rendezvous, if they need one.
 
         The installed torchrun knows each of these flags: a test runs `torchrun --help`.
         """
@@ -107,12 +107,12 @@ class JobOptions:
             return (*flags, "--master-addr", "127.0.0.1", "--master-port", str(port))
         flags += ["--rdzv-backend", "c10d", "--local-addr", "127.0.0.1"]
         flags += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job"]
-        # Time to wait for more nodes once there are enough; the default is 30 s.
+        # Time to wait for more nodes when there are enough; the default is 30 s.
         return (*flags, "--rdzv-conf", "last_call_timeout=1,join_timeout=60")
 
 
 def agent_environment(extra: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment for agents: this process's environment without variables of a worker or rank."""
+    """Return the environment for agents: this process's, without the variables of workers and ranks."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -174,7 +174,7 @@ class TorchrunJob:
         return node
 
     def remove_node(self, node: int) -> None:
-        """End a node by SIGTERM to its agent, which ends its workers. Other nodes notice after a while."""
+        """End a node by sending SIGTERM to its agent, which ends its workers. Other nodes notice later."""
         self.removed.add(node)
         self.owned.send(f"node{node}", signal.SIGTERM)
 
@@ -196,7 +196,7 @@ class TorchrunJob:
                         _live_worker(int(key.removeprefix("node")), child.pid, child.environ())
                     )
                 except (psutil.Error, KeyError, ValueError):
-                    continue  # It is between its fork and its exec, or has exited.
+                    continue  # The process is between its fork and its exec, or has exited.
         return sorted(found, key=lambda worker: (worker.rank, worker.node))
 
     def kill(self, rank: int, number: int = signal.SIGKILL) -> None:
@@ -253,7 +253,7 @@ class TorchrunJob:
         return self._result(agents, "\n".join([late, *places]))
 
     def _find_places(self) -> list[str]:
-        """Return each running worker's position, one line each. This kills the workers."""
+        """Return each running worker's position, one line per worker. This kills the workers."""
         files = {worker: self._error_file(worker) for worker in self.workers()}
         for worker in files:
             with suppress(ProcessLookupError):
@@ -281,8 +281,8 @@ class TorchrunJob:
             agents.append(Agent(node, command, exitcode, agent_output(pieces), rounds))
         return tuple(agents)
 
-    def _result(self, agents: tuple[Agent, ...], late: str) -> TorchrunRun:
-        failure = find_failure(tuple(a for a in agents if a.node not in self.removed), late)
+    def _result(self, agents: tuple[Agent, ...], timeout_text: str) -> TorchrunRun:
+        failure = find_failure(tuple(a for a in agents if a.node not in self.removed), timeout_text)
         seconds = time.monotonic() - self.start_s
         run = TorchrunRun(agents, failure, seconds)
         if failure is not None:
@@ -339,7 +339,7 @@ def start_torchrun(
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[TorchrunJob]:
-    """Start a job like `torchrun`, and yield a handle to act on it while it runs.
+    """Start a job like `torchrun`, and yield a handle for controlling it while it runs.
 
     See `torchrun` for the arguments. When the `with` block ends, every process of the job is killed.
     """
@@ -368,8 +368,8 @@ def torchrun(
     Args:
         script: The path of the script.
         nproc_per_node: Number of workers that each agent starts.
-        nnodes: Number of agents to start on this machine, each a "node"; or a range such as "1:3" (only with
-            rdzv="c10d"), of which the lower number is started.
+        nnodes: Number of agents to start on this machine, each of them a "node". A range such as "1:3", which
+            requires rdzv="c10d", starts the lower number.
         args: The script's arguments.
         rdzv: "c10d" or "static".
         max_restarts: Maximum number of times torchrun restarts the workers after a failure.

@@ -1,7 +1,7 @@
 """Read a job's rounds and workers, with their output and errors, from the output of torchrun agents.
 
 An agent prints its log lines and, because of `--tee 3`, every line of its workers after a mark with the
-worker's rank. `torchrun` calls this. The results are frozen data.
+worker's rank. `torchrun` calls this module. The results are frozen data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def parse_rounds(node: int, pieces: Sequence[OutputPiece], folder: Path) -> tupl
     reader.close_round(pieces[-1].at_s if pieces else 0.0)
     last_of = {made.restart: index for index, made in enumerate(reader.rounds)}
     return tuple(
-        # A change of members keeps the restart count, so the new round overwrites the previous round's files.
+        # A change of members does not change the restart count, so the new round overwrites the previous
+        # round's files.
         _with_error_files(made, folder) if last_of[made.restart] == index else made
         for index, made in enumerate(reader.rounds)
     )
@@ -149,7 +150,7 @@ def _with_error_files(agent_round: Round, folder: Path) -> Round:
 
 
 def _read_error(path: Path) -> tuple[str, str]:
-    """Read an error file written by `@record`. A worker may have written any other content into it."""
+    """Read an error file written by `@record`. A worker may have written other content into it."""
     try:
         with path.open("rb") as file:
             data: Any = json.loads(file.read(_MAX_ERROR_FILE))["message"]

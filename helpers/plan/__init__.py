@@ -2,8 +2,8 @@
 
     Model, Cluster, Layout  ->  memory.py, step_time.py  ->  search.py  ->  explorers/cost.py
 
-Everything is arithmetic on published formulas; no rank is started. Notebook 23 compares the results with
-published runs.
+All results are arithmetic on published formulas, and no ranks are started. Notebook 23 compares the results
+with published runs.
 
 Modules:
     model_size   a transformer in numbers
@@ -12,7 +12,7 @@ Modules:
     presets      models and GPUs with names
     memory       the memory of a GPU
     step_time    the time of a step
-    published    runs published with their speed
+    published    published runs and their speed
     search       all layouts of a model on a cluster
-    transformer  a module with the numbers of a model
+    transformer  a module built from the numbers of a model
 """

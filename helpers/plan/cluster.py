@@ -1,6 +1,6 @@
-"""Describe a cluster in numbers: its GPUs, their links, and the time of a collective on them.
+"""Describe a cluster in numbers: its GPUs, their links, and the times of collectives.
 
-step_time.py asks it for seconds. Collectives use the rings and the alpha-beta model of notebook 05.
+step_time.py calls its methods. Collectives use the rings and the alpha-beta model of notebook 05.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Cluster:
 
     Args:
         peak_flops: Floating-point operations per second of one GPU at its peak.
-        achievable: The part of the peak that a training step's kernels reach while they run; an assumption.
+        achievable: The share of the peak that a training step's kernels reach while running, an assumption.
         latency_s: The latency of one message, also an assumption.
     """
 
@@ -29,9 +29,9 @@ class Cluster:
     latency_s: float = 10e-6
 
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
-        """Return the seconds of a reduce_scatter or an all_gather. An all_reduce takes as long as both.
+        """Return the seconds for a reduce_scatter or an all_gather. An all_reduce takes as long as both.
 
-        There are two levels: a ring in each host, then rings between hosts, each for the share of one GPU.
+        There are two levels: a ring in each host, followed by rings between hosts, each for one GPU's share.
         A ring of p members passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).
 
         Args:
@@ -46,7 +46,7 @@ class Cluster:
         return inside + between
 
     def message_s(self, nbytes: float, inside: bool) -> float:
-        """Return the seconds of one message to a neighbor. inside: whether it is in the same host."""
+        """Return the seconds for one message to a neighbor. inside: whether both are in the same host."""
         return self.latency_s + nbytes / (self.host_bandwidth if inside else self.network_bandwidth)
 
 

@@ -13,7 +13,7 @@ class Layout:
         dp, tp, pp: The number of ranks in each direction.
         microbatch: Samples in a microbatch.
         zero: The stage of ZeRO (0: plain DDP).
-        recompute: Whether only each layer's input is kept, and backward computes the rest again.
+        recompute: Whether only each layer's input is kept, so that backward has to compute the rest again.
         interleave: The number of parts of the model on each rank (interleaved 1F1B; 1: plain 1F1B).
         gradient_bytes: Bytes of one gradient, stored and sent (2 or 4).
         cp: The number of ranks that share a sequence (context parallelism).
@@ -35,9 +35,9 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """The number of ranks with the same weights, among which ZeRO shards: the ranks of DP and of CP.
+        """The number of ranks with the same weights, among which ZeRO shards: those of DP and CP.
 
-        (torchtitan, `parallel_dims.py`: FSDP's mesh has dp_shard x cp ranks.)
+        In torchtitan's `parallel_dims.py`, too, FSDP's mesh has dp_shard x cp ranks.
         """
         return self.dp * self.cp
 
@@ -46,7 +46,7 @@ class Layout:
         return self.microbatch * sequence / self.cp
 
     def microbatches(self, batch: int) -> int:
-        """Return the number of microbatches of each replica. Raise ValueError if it is not whole."""
+        """Return the number of microbatches of each replica. Raise ValueError if it is not a whole number."""
         count, rest = divmod(batch, self.dp * self.microbatch)
         if rest or not count:
             raise ValueError(

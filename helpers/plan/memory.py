@@ -1,9 +1,9 @@
-"""Compute the memory of the GPU that needs the most, as in notebook 12.
+"""Compute the memory of the GPU that needs the most memory, as in notebook 12.
 
-It is the sum of weights, gradients, optimizer state and activations. search.py uses it for finding layouts
-that fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2, 2 and 12 bytes) and 5
-(ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients); V. Korthikanti et
-al., arXiv 2205.05198, section 4 (activations).
+This memory is the sum of weights, gradients, optimizer state and activations. search.py uses it for finding
+layouts that fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2, 2 and 12 bytes) and 5
+(ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients); V. Korthikanti et al.,
+arXiv 2205.05198, section 4 (activations).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from helpers.plan.model_size import Model
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on the GPU that needs the most."""
+    """Bytes on the GPU that needs the most memory."""
 
     weights: int
     gradients: int
@@ -38,11 +38,11 @@ class Memory:
 
 
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
-    """Return the bytes of a GPU of the first stage, which needs the most: it holds the most microbatches.
+    """Return the bytes of a GPU in the first stage, which needs the most because it holds most microbatches.
 
     These are the three counts of notebook 12 for the N parameters of this GPU, divided by dp x cp if ZeRO
-    shards them: 16 bytes per parameter with 16-bit gradients, 18 with 32-bit ones. ZeRO-3 gathers one layer's
-    weights and gradients, as in that notebook.
+    shards them: 16 bytes per parameter with 16-bit gradients, or 18 with 32-bit gradients. ZeRO-3 gathers one
+    layer's weights and gradients, as in that notebook.
     """
     own = stage_parameters(model, layout)
     share = -(-own // layout.copies)
@@ -56,7 +56,7 @@ def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
 
 
 def stage_parameters(model: Model, layout: Layout) -> int:
-    """Return the number of parameters of one GPU of the first stage: its layers and the table, cut by TP."""
+    """Return the number of parameters on a GPU of the first stage: its layers and the table, cut by TP."""
     if layout.pp == 1:
         return -(-model.parameters // layout.tp)
     layers = stage_layers(model.layers, layout) * model.layer_parameters
@@ -67,9 +67,9 @@ def activations(model: Model, layout: Layout, batch: int) -> int:
     """Return the bytes that the first stage keeps for backward, all cut by TP (sequence parallelism) and CP.
 
     1F1B holds as many microbatches as there are stages, so the first stage keeps about as many bytes as one
-    microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v). Recomputation keeps a layer's
-    input, 2 bytes x hidden, and one whole layer during its computation. With only one stage, the output's
-    32-bit probabilities are added (Korthikanti et al., formulas (4) to (6), section 4.3).
+    microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v) of this. With recomputation, a
+    layer's input is kept, 2 bytes x hidden, and all of one layer during its computation. With only one stage,
+    the output's 32-bit probabilities are added (Korthikanti et al., formulas (4) to (6), section 4.3).
     """
     tokens = layout.tokens(model.sequence)
     layers = stage_layers(model.layers, layout) * _in_flight(layout, batch)

@@ -1,4 +1,4 @@
-"""Describe a transformer in numbers: its parameters, and the work and activations for a token.
+"""Describe a transformer in numbers: its parameters, and the work and activations per token.
 
 memory.py and step_time.py divide these among GPUs. Sources: J. Kaplan et al., "Scaling Laws for Neural
 Language Models", 2020, section 2.1 (parameters and work); D. Narayanan et al., arXiv 2104.04473, formulas
@@ -18,8 +18,8 @@ class Model:
         sequence: Tokens in a sample.
         ffn: The width inside the MLP, 0 for 4 x hidden.
         kv_heads: The number of heads with separate keys and values, 0 for all.
-        gated: As in Llama: three matrices in the MLP and a second table for the output, but no biases,
-            learned positions and dropout. Otherwise as in GPT.
+        gated: If True, the model is like Llama, with three matrices in the MLP and a second table for the
+            output, but without biases, learned positions and dropout. Otherwise it is like GPT.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Model:
 
     @property
     def layer_parameters(self) -> int:
-        """The number of a layer's parameters with norms and, for GPT, biases: 13 x hidden more.
+        """The number of a layer's parameters including norms and, for GPT, biases, which add 13 x hidden.
 
-        (Narayanan et al., formula (2).)
+        See Narayanan et al., formula (2).
         """
         return self.layer_matrix_parameters + (2 if self.gated else 13) * self.hidden
 
@@ -61,7 +61,7 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """The number of all parameters: layers, the table, and the output's table unless it is shared."""
+        """The number of all parameters: layers, the table, and the output's table unless this is shared."""
         tables = 2 if self.gated else 1
         return self.layers * self.layer_parameters + tables * self.table_parameters
 
@@ -69,14 +69,14 @@ class Model:
     def scores_flops(self) -> int:
         """A token's forward work for the attention scores of a layer, and for using them.
 
-        4 x sequence x hidden: every token with every other one, as counted in the papers. Work that a causal
-        mask could save is not subtracted.
+        This is 4 x sequence x hidden, for every token with every other token, as counted in the papers. Work
+        that a causal mask could save is not subtracted.
         """
         return 4 * self.sequence * self.hidden
 
     @property
     def layers_flops(self) -> int:
-        """A token's forward work in all layers: 2 for each parameter of a matrix, and the scores."""
+        """A token's forward work in all layers: 2 operations per matrix parameter, and the scores."""
         return self.layers * (2 * self.layer_matrix_parameters + self.scores_flops)
 
     @property
@@ -85,7 +85,7 @@ class Model:
         return 2 * self.hidden * self.vocabulary
 
     def flops_per_token(self, recompute: bool = False) -> int:
-        """Return the work of a training step for one token: forward once, backward twice as much.
+        """Return the work of a training step for one token: forward, and backward with twice as much work.
 
         With `recompute` the layers' forward is added once more. This is formula (3) of Narayanan et al.,
         with the factor 96, or 72 without recomputation.

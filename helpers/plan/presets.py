@@ -8,7 +8,7 @@ from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 
 ACHIEVABLE_SHARE = 0.6
-"""Assumed part of the peak reached by kernels. It is the same for all GPUs, and not fitted to any run."""
+"""Assumed share of the peak reached by kernels. It is the same for all GPUs, and not fitted to any run."""
 
 
 def gpt(name: str, layers: int, hidden: int, heads: int) -> Model:
@@ -24,7 +24,7 @@ def llama(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
 def a100(gpus: int) -> Cluster:
     """Return a cluster like the one of Narayanan et al., arXiv 2104.04473, section 5.
 
-    A host has eight A100 of 80 GB: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
+    A host has eight A100 with 80 GB each: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
     """
     return Cluster(f"{gpus:,} A100", gpus, 8, 80 * 10**9, 312e12, ACHIEVABLE_SHARE, 300e9, 25e9)
 
@@ -32,7 +32,7 @@ def a100(gpus: int) -> Cluster:
 def h100(gpus: int) -> Cluster:
     """Return a cluster like the one of Llama 3, arXiv 2407.21783, section 3.3.
 
-    A host has eight H100 of 80 GB: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
+    A host has eight H100 with 80 GB each: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
     """
     return Cluster(f"{gpus:,} H100", gpus, 8, 80 * 10**9, 989e12, ACHIEVABLE_SHARE, 450e9, 50e9)
 

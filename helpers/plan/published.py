@@ -16,8 +16,8 @@ class PublishedRun:
 
     Args:
         microbatch: Samples of 2,048 tokens.
-        parts: Parts of each stage, above 1 with interleaved 1F1B.
-        samples: Samples of a step.
+        parts: Parts of each stage; more than 1 with interleaved 1F1B.
+        samples: Samples per step.
         teraflops: Teraflop/s reached by each GPU.
     """
 

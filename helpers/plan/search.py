@@ -1,4 +1,4 @@
-"""Try all layouts of a model on a cluster. The cost explorer draws the fastest fitting ones."""
+"""Try all layouts of a model on a cluster. The cost explorer draws the fastest ones that fit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def layouts(
     Args:
         microbatches: The allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
         cps: The allowed sizes of CP; by default only 1. A larger size is tried if 2 x cp divides the
-            sequence, because each rank has two chunks of it, which balances causal masks (notebook 16).
+            sequence, because each rank has two chunks of the sequence to balance causal masks (notebook 16).
     """
     for tp, cp in product(_divisors(cluster.gpus_per_host, model.heads), cps):
         if cluster.gpus % (tp * cp) or model.heads % tp or (cp > 1 and model.sequence % (2 * cp)):
@@ -79,7 +79,7 @@ def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> It
 def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
     """Return the possible numbers of parts per stage. Interleaved 1F1B needs m to be a multiple of p.
 
-    (Narayanan et al., arXiv 2104.04473, section 2.2.2.)
+    See Narayanan et al., arXiv 2104.04473, section 2.2.2.
     """
     if mesh.pp == 1 or microbatches % mesh.pp:
         return [1]
@@ -99,7 +99,7 @@ def plans(
 
 
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
-    """Return the fastest fitting plan for each DP x TP x PP. If two are equal, return the simpler one.
+    """Return the fastest plan that fits for each DP x TP x PP. Prefer the simpler of two equal plans.
 
     CP uses the remaining GPUs.
     """

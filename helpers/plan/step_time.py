@@ -1,8 +1,8 @@
 """Compute the time of a training step: computing, bubble, and the traffic of TP, CP, PP and DP.
 
-search.py sorts layouts by it. Sources: D. Narayanan et al., arXiv 2104.04473, sections 2 and 3 (bubble,
-traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A. Chowdhery et
-al., arXiv 2204.02311, appendix B (MFU).
+search.py sorts layouts by this time. Sources: D. Narayanan et al., arXiv 2104.04473, sections 2 and 3
+(bubble, traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A.
+Chowdhery et al., arXiv 2204.02311, appendix B (MFU).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.plan.model_size import Model
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step on the slowest stage. dp_s: only traffic that is not hidden behind computing."""
+    """Seconds of one step on the slowest stage. dp_s: only the traffic not hidden behind computing."""
 
     compute_s: float
     bubble_s: float
@@ -43,10 +43,10 @@ class StepTime:
 
 
 def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> StepTime:
-    """Return the time of one step with `batch` samples in all.
+    """Return the time of one step with `batch` samples in total.
 
     A microbatch occupies a stage for t seconds, forward and backward, with computing and the traffic of TP,
-    CP and PP. A stage processes m microbatches, and waits for the time of (p - 1) / v more: the bubble.
+    CP and PP. A stage processes m microbatches, and waits for the time of another (p - 1) / v, the bubble.
     """
     m = layout.microbatches(batch)
     compute = microbatch_compute_s(model, cluster, layout)
@@ -59,8 +59,8 @@ def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Ste
 def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds for a microbatch on the stage with the most layers, forward and backward.
 
-    The output's work is assumed to be distributed evenly over the stages. Even without recomputation the
-    attention scores are computed again.
+    The output's work is assumed to be distributed evenly over the stages. The attention scores are computed
+    again even without recomputation.
     """
     layers = stage_layers(model.layers, layout)
     layer = model.layers_flops / model.layers
@@ -73,8 +73,8 @@ def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> floa
 def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of TP's all_reduces for one microbatch on one stage. They are never hidden.
 
-    Each layer needs two in forward and two in backward, with recomputation two more for the second forward.
-    Each sends one 16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
+    Each layer needs two of them in forward and two in backward and, with recomputation, two more for the
+    second forward. Each sends one 16-bit number per token and hidden unit (Narayanan et al., section 3.2).
     """
     nbytes = 2 * layout.tokens(model.sequence) * model.hidden
     calls = (6 if layout.recompute else 4) * stage_layers(model.layers, layout)
@@ -108,13 +108,13 @@ def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 
 
 def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
-    """Return the seconds of DP's traffic, hidden or not. Ranks of CP take part in it.
+    """Return the seconds of DP's traffic, hidden or not. Ranks of CP take part in this traffic.
 
     Traffic is counted in trips around the ring, each with all gradients or all 16-bit weights of this GPU.
     Per step, DDP sends gradients in two trips. ZeRO-1 sends gradients in one trip and weights in another.
     ZeRO-2 does not keep whole gradients, so it scatters them for each microbatch. ZeRO-3 also gathers the
     weights twice for each microbatch (Rajbhandari et al., section 7). ZeRO-2 and ZeRO-3 send layer by layer,
-    because they hold no more than one layer at a time. DDP and ZeRO-1 are assumed to send everything in one
+    because they hold no more than one layer at a time. DDP and ZeRO-1 are assumed to send all data in one
     call.
     """
     m = microbatches
@@ -136,7 +136,7 @@ def _in_host(cluster: Cluster, layout: Layout, members: int) -> int:
 
 
 def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
-    """Return the seconds of computing that can hide DP traffic; an assumption.
+    """Return the seconds of computing that are assumed to be able to hide DP traffic.
 
     DDP and ZeRO-1 send during the last microbatch's backward, which is two thirds of its time. ZeRO-2 and
     ZeRO-3 send in every microbatch: ZeRO-2 in backward, ZeRO-3 in forward and backward.
@@ -149,7 +149,7 @@ def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
 def utilization(model: Model, cluster: Cluster, seconds: float, batch: int) -> float:
     """Return the MFU: the step's necessary work, divided by the GPUs' possible work at their peak.
 
-    Recomputed work is not necessary work.
+    Recomputed work does not count as necessary.
     """
     work = batch * model.sequence * model.flops_per_token()
     return work / (seconds * cluster.gpus * cluster.peak_flops)

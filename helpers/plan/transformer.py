@@ -1,7 +1,8 @@
 """Build a transformer module from the numbers of a `Model`, for imagined ranks of any size.
 
 It is gated like Llama, without biases, and with separate tables for input and output. Positions, which have
-no parameters in Llama, are left out. The computed values are useless, but shapes, bytes and calls are right.
+no parameters in Llama, are left out. The computed values are meaningless, but shapes, bytes and calls are
+right.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))  # type: ignore[no-any-return]
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
-        """Split (batch, tokens, width) into (batch, heads, tokens, head); under TP, this rank's heads."""
+        """Split (batch, tokens, width) into (batch, heads, tokens, head); under TP, only its own heads."""
         return x.unflatten(-1, (-1, self.head)).transpose(1, 2)  # type: ignore[no-any-return]
 
 

@@ -3,7 +3,7 @@
 launch() -> rank server --fork--> ranks -> frames (values, events, output) -> Run
 launcher.py  server.py            worker.py  wire.py                           run.py
 
-`%%ranks` (magics.py) works the same way, but its ranks (world.py) live on from cell to cell.
+`%%ranks` (magics.py) works the same way, but keeps its ranks (world.py) running from cell to cell.
 
 The task:
     launch_options    the options of a launch, from the call to the rank
@@ -12,7 +12,7 @@ The task:
     sending_memory    tensors that share memory
     sending_state     hooks, gradients and attributes
     operators         custom operators of torch
-    unsendable        why a variable cannot be sent
+    unsendable        reasons why a variable cannot be sent
     cells             the reader's names of cells and files
     missing_name      advice on a name that the ranks of `%%ranks` do not have
 Launching:
@@ -25,7 +25,7 @@ Launching:
     display           the view of a launch in the notebook
 The server:
     server            the process that forks ranks
-    shared_torch      a rank server that shares the kernel's memory of torch
+    shared_torch      a rank server that shares torch's memory with the kernel
     preload           imports before the fork
     preload_scan      imports named in a program's text
     import_state      whether the server's imports match those of the program
@@ -33,12 +33,12 @@ The server:
     scratch           files left by ranks
 A rank:
     worker            the code inside a rank
-    new_process       a rank as a new process, as under torchrun
+    new_process       new processes for ranks, as under torchrun
     torch_fixes       workarounds for errors of torch
-    stores            waits for keys of a store
-    joining           the numbers that a rank passes to init_process_group
+    stores            waiting for keys of a store
+    joining           a rank's arguments of init_process_group
     rank_context      functions for code in a rank, such as span()
-Data from a rank, which is never trusted:
+Data from ranks, which is never trusted:
     wire              values as bytes
     tracebacks        errors
     thread_errors     errors that ended threads
@@ -52,7 +52,7 @@ How a world ends:
     process_snapshot  the processes of all ranks
     budget            the time used by a world
     run               the result
-    failures          one error for each way to fail
+    failures          one error for each kind of failure
     advice            the table of advice on errors of torch and Python: add yours here
 Settings:
     carried_settings  settings of the whole process, sent to ranks

@@ -1,4 +1,4 @@
-"""Return advice, from one table, on errors whose message does not tell a learner what to do.
+"""Look up advice on errors whose messages do not tell a learner what to do.
 
 Most rows are for errors in pasted tutorials, such as GPU code or a second init_process_group.
 """
@@ -23,8 +23,8 @@ _GLOO = 'Use the backend "gloo", which works on every machine; "nccl" needs a GP
 class _KnownError:
     """A known error and its remedy.
 
-    message_pattern: matches its message. kind: the exception's name; "" matches any. line_pattern: matches
-    the learner's line.
+    message_pattern: matches the error's message. kind: the exception's name; "" matches any name.
+    line_pattern: matches the learner's line.
     """
 
     message_pattern: str

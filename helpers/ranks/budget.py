@@ -1,13 +1,13 @@
-"""Measure a world's time, excluding waits that are caused by a busy machine.
+"""Measure a world's time, excluding waits caused by a busy machine.
 
 On a laptop that runs other programs, or with thirty learners on one machine, a rank may spend most of its
 time queued for a core. So only a part of each time interval counts:
 
     max(share of the machine's cores used by the ranks, 1 - share of the interval spent queued)
 
-A world that sleeps, or computes on an idle machine, is charged in full. A world that exchanges messages
-while others occupy the cores is charged for the time it got. A world ends after ten times its budget
-even if it was hardly charged.
+A world that sleeps, or computes on an idle machine, is charged in full. If other programs occupy the cores, a
+world that exchanges messages is only charged for the time that it received. After ten times its budget, every
+world is terminated, even if it was hardly charged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHARGE_INTERVAL_S = 0.05
 def rank_pids(world: World) -> list[int]:
     """Return the process ids of the running ranks; empty until all ranks have started.
 
-    Until then the server may still be importing modules for them.
+    Until then the server may still be importing modules for the ranks.
     """
     live = [member for member in world.members if not member.is_done]
     return [member.pid for member in live] if all(member.pid for member in live) else []
@@ -38,11 +38,11 @@ class Budget:
     """Time allowed for processes, in seconds on an otherwise idle machine.
 
     Args:
-        roots: Returns the current process ids. Their child processes are also counted. While there are none,
-            nothing is charged.
+        roots: Returns the current process ids. Their child processes are also counted. While the result is
+            empty, nothing is charged.
         seconds: The budget.
-        now: The present time of a steady clock, in seconds.
-        times: Returns the times of these processes, which may be on other hosts.
+        now: The current time of a steady clock, in seconds.
+        times: Returns the running and queueing times of these processes, which may be on other hosts.
         cores: Number of cores that they share; 0 for all cores of this machine.
     """
 
@@ -65,14 +65,14 @@ class Budget:
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether budget is left. If a wait has ended with budget left, the clock's limit ended it."""
+        """Whether some budget is left. If so, a wait that timed out was ended by the clock's limit."""
         return self._left > 0
 
     @property
     def was_computing(self) -> bool:
         """Whether the processes together used as much processor time as the whole budget."""
-        # An endless loop is charged exactly for the time that it runs. The first measurement comes a moment
-        # after the start, so allow for 10 %.
+        # An endless loop is charged for exactly its running time. Because the first measurement is taken a
+        # moment after the start, allow for a difference of 10 %.
         return self._ran_ns / 1e9 >= 0.9 * self._seconds
 
     def is_spent(self, now: float) -> bool:
@@ -93,8 +93,8 @@ class Budget:
     def _measure_increase(self) -> tuple[int, int]:
         """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
 
-        Gloo's threads queue a hundred times a second even when idle. Their queueing only counts up to the
-        time for which other threads queued.
+        Even when idle, gloo's threads queue a hundred times a second. So their queueing only counts up to the
+        queueing time of the other threads.
         """
         times = self._times_of(self._roots())
         increases = [self._increase_of(pid, now) for pid, now in times.items()]

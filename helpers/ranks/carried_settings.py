@@ -1,14 +1,14 @@
-"""Carry settings that cells make for their whole process to the ranks: `torch.set_default_dtype(...)`.
+"""Send process-wide settings made in cells to the ranks, for example `torch.set_default_dtype(...)`.
 
-Under mp.spawn and torchrun the module level of a script runs on every rank, so its settings hold there. Here
-ranks have not run the cells. So the launching process reads the settings that cells may have changed
+Under mp.spawn and torchrun, every rank runs the module level of the script and so applies its settings. Here,
+however, ranks have not run the cells. So the launching process reads the settings that cells may have changed
 (`read_settings`), and each rank applies those that differ (`apply_settings`):
 
     SETTINGS          one entry for each kind, in `process_settings`
-    names of modules  `module.NAME = value` in a cell: the name's present value
+    names of modules  for `module.NAME = value` in a cell: the name's current value
     random numbers    if a cell has seeded them: ranks continue from the kernel's state
 
-Only `launch` and `%%ranks` carry settings: the result of a check must not depend on other cells.
+Only `launch` and `%%ranks` send settings, because the result of a check must not depend on other cells.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class SentSettings:
-    """The settings sent to the ranks: a tuple with the arguments of `apply_settings` as its only element.
+    """The settings sent to the ranks: a tuple whose only element is the arguments of `apply_settings`.
 
     Without settings, the tuple is empty.
 
@@ -45,7 +45,7 @@ class SentSettings:
 
 
 NO_SETTINGS = SentSettings()
-# Names that the latest note has reported as missing on the ranks.
+# Names reported as missing on the ranks by the latest note.
 _reported: set[str] = set()
 
 
@@ -63,7 +63,8 @@ class _Effects:
 def _open_contexts() -> Iterator[str]:
     """Yield the names of `with` blocks around a launch that have no effect outside this process.
 
-    `no_grad` is in SETTINGS, and the context of a device is the default device.
+    `no_grad` is excluded because it is in SETTINGS, and so is a device's context, which is the default
+    device.
     """
     torch = loaded_torch()
     dispatch = importlib.import_module("torch.utils._python_dispatch")
@@ -118,12 +119,12 @@ def _effects_of(body: Iterable[ast.stmt]) -> _Effects:
 
 
 def _dotted_name(node: ast.AST) -> str:
-    """Return "a.b.c" for such an expression, and "" for any other."""
+    """Return "a.b.c" for an expression of this form, and "" for any other expression."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if isinstance(node, ast.Call):  # logging.getLogger("x").setLevel: the last word matters.
+    if isinstance(node, ast.Call):  # In logging.getLogger("x").setLevel, the last word matters.
         return ".".join(["()", *reversed(parts)])
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
@@ -138,7 +139,7 @@ def _resolve_path(owner: Any, path: str) -> Any:
 
 
 def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield module and path of each name that cells have set in a module or in something inside it."""
+    """Yield module and path of each name that cells have set in a module or in an object inside it."""
     for name in sorted(names):
         variable, *path = name.split(".")
         owner = namespace.get(variable)
@@ -172,8 +173,8 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> SentSet
         effects |= functions[name]
     call_names = {name.rpartition(".")[2] for name in effects.calls}
     unsent = [*(f"{word}()" for word in sorted(UNSENT_CALLS & call_names)), *_open_contexts()]
-    # A function of a learner's module may make any of the module's calls, so read all settings that
-    # these calls can change.
+    # A function of a learner's module may run any of the module's calls, so read all settings that these
+    # calls can change.
     for own, by_function in map(_read_effects, own_modules.module_sources()):
         for effects_of_code in (own, *by_function.values()):
             call_names |= {name.rpartition(".")[2] for name in effects_of_code.calls}
@@ -205,7 +206,7 @@ def unsent_note(settings: SentSettings) -> tuple[str, ...]:
     new = [name for name in settings.unsent if name not in _reported]
     _reported.intersection_update(
         settings.unsent
-    )  # If a setting is made again later, report it again.
+    )  # If a setting is changed again later, report it again.
     _reported.update(new)
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
@@ -215,7 +216,7 @@ def _can_be_sent(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:  # Pickling runs the learner's code, which may raise anything.
+    except Exception:  # Pickling runs the learner's code, which may raise any exception.
         return False
     return True
 

@@ -23,7 +23,7 @@ class Source:
 
 
 def ipython() -> Any:
-    """Return the running IPython shell, or None. Never starts or imports one."""
+    """Return the running IPython shell, or None, without starting or importing IPython."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
@@ -49,9 +49,9 @@ def learner_cells() -> tuple[list[str], dict[str, Any]]:
 
 
 def place_of(file: str, line: int, function: str) -> Place:
-    """Return where a line is: its file, the file's readable name, and the line's source text if known."""
-    # A rank can claim any file name, and the text is shown. So only read files that this process has loaded
-    # as code, never other files of the launching process.
+    """Return a line's place: its file, the file's readable name, and the line's source text if known."""
+    # A rank can claim any file name, and the line's text is shown to the reader. So only read files that this
+    # process has loaded as code.
     is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if is_loaded else ""
     return Place(file, line, function, cell_name(file), source)
@@ -76,7 +76,7 @@ def cell_name(file: str) -> str:
 def correct_cell_numbers(shell: Any) -> None:
     """Correct the cell number of code run by a magic of the last cell (%%capture, %%ranks).
 
-    Must be called before the next cell with a number runs. IPython (9.18) increments its count before it
+    Must be called before the next numbered cell runs. IPython (9.18) increments its count before it
     runs a cell, so it records such code under the next cell's number.
     """
     numbers, next_number = _cell_numbers(shell), shell.displayhook.prompt_count
@@ -91,7 +91,7 @@ def _cell_numbers(shell: Any) -> dict[str, int]:
     return numbers
 
 
-# Packages of decorators, whose functions only call the decorated function, such as one of torch's.
+# Packages of decorators. Their wrappers only call the decorated function, which may be one of torch's.
 _DECORATORS = ("typing_extensions.py", "decorator.py", "wrapt/")
 
 
@@ -106,7 +106,7 @@ def package_file(file: str) -> str:
 
 
 def is_learner_file(file: str) -> bool:
-    """Return whether a file is the learner's, not one of Python, a package or the course."""
+    """Return whether a file is the learner's and does not belong to Python, a package or the course."""
     if file.startswith(("<frozen", _COURSE_FOLDER, str(Path(linecache.__file__).parent))):
         return False
     return "site-packages" not in file and "dist-packages" not in file

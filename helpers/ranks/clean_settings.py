@@ -5,8 +5,8 @@ A check draws its cases and computes the expected results in the notebook's proc
 it would expect different values from `course check`, which runs no cell. Its ranks start with the kernel's
 environment, folder and path, which cells can also change.
 
-Not covered: functions of torch or Python that a cell has replaced, and settings that `process_settings` does
-not know.
+This does not cover functions of torch or Python that a cell has replaced, or settings that are unknown to
+`process_settings`.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _kernel_start: list[_KernelStart] = []
 
 
 def remember_kernel_start() -> None:
-    """Store the kernel's present state for later checks."""
+    """Store the kernel's current state for later checks."""
     _kernel_start[:] = [_KernelStart(dict(os.environ), os.getcwd(), list(sys.path))]
 
 
 def environment_at_start() -> Mapping[str, str]:
-    """Return the environment with which this kernel started; outside a kernel, the present one."""
+    """Return the environment with which this kernel started; outside a kernel, the current one."""
     return _kernel_start[0].environment if _kernel_start else dict(os.environ)
 
 
 @contextmanager
 def use_fresh_settings() -> Iterator[None]:
-    """Run the block with a new process's settings. Restore everything after it, including random states.
+    """Run the block with a new process's settings. Restore everything afterwards, including random states.
 
-    The draws of a check must not change the random numbers of a later launch.
+    Otherwise the draws of a check would change the random numbers of a later launch.
     """
     torch = sys.modules["torch"]
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ def use_fresh_settings() -> Iterator[None]:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.autocast("cpu", enabled=False))
         if torch.get_default_device().type != "cpu":
-            # Not set_default_device(None), which does not end a cell's `with torch.device(...)`.
+            # set_default_device(None) would not leave a cell's `with torch.device(...)`.
             stack.enter_context(torch.device("cpu"))
         for setting in SETTINGS:
             if setting.name in _DEFAULTS and (previous := setting.read()) != (
@@ -108,7 +108,7 @@ def hide_own_files() -> Iterator[None]:
 
 @contextmanager
 def _use_kernel_start(start: _KernelStart) -> Iterator[None]:
-    """Use the environment, folder and path from the kernel's start, and let ranks and jobs inherit them."""
+    """Use the environment, folder and path from the kernel's start, so that ranks and jobs inherit them."""
     environment, path = dict(os.environ), list(sys.path)
     # The descriptor finds the folder even if the folder is renamed or removed.
     cwd = os.open(".", os.O_RDONLY)

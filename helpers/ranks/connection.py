@@ -1,4 +1,4 @@
-"""The launcher's connection to the rank server: start it, exchange messages, and notice its exit."""
+"""The launcher's connection to the rank server: start the server, exchange messages, and notice its exit."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from helpers.ranks.placement import LocalSite, RankSite, Site
 from helpers.ranks.process_snapshot import Times, WorldSnapshot, local_snapshot, process_times
 from helpers.ranks.stop import raise_if_stopped
 
-# Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
+# Environment variable: "fork" or "spawn". The default is fork on Linux and spawn elsewhere.
 START_METHOD = "REAL_RANKS_START"
 
-# A TCPStore looks up the name of each client. If a DNS answer is lost, glibc by default waits 5 s for it,
+# A TCPStore looks up the name of each client. If a DNS answer is lost, glibc waits 5 s for it by default,
 # which blocks everything.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 # Put the server's heap in huge pages from the beginning; `preload` collects the rest. Child processes of
@@ -38,7 +38,7 @@ PollCallback = Callable[[], None]
 
 
 class ServerExited(Exception):
-    """The rank server exited although it was not asked to."""
+    """The rank server exited without being asked to."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Servers(Protocol):
     has_exited: bool
     # Number of cores that the ranks may use.
     cores: int
-    # Names of hosts that were already lost when these servers were closed.
+    # Names of the hosts that had been lost by the time these servers were closed.
     lost_hosts: Sequence[str]
 
     def wait_until_ready(self) -> None: ...
@@ -72,7 +72,7 @@ class Servers(Protocol):
     def new_launch(self) -> int: ...
 
     def sites(self, world_size: int) -> Sequence[RankSite]:
-        """Return the site of each rank, rank 0 first. Ranks of the same site follow one another."""
+        """Return the site of each rank, rank 0 first. Ranks at the same site are consecutive."""
 
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return each rank's clock offset: its monotonic clock minus this process's, in nanoseconds."""
@@ -86,7 +86,7 @@ class Servers(Protocol):
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
             threads_only: Whether only the ranks' threads are needed, which takes less time.
-            poll: Called repeatedly while other hosts look.
+            poll: Called repeatedly while other hosts inspect their ranks.
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
@@ -102,7 +102,7 @@ class Servers(Protocol):
         """Return the ranks' rendezvous; None if they meet in a file in their launch's folder."""
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when there may be `messages`."""
+        """Return a descriptor that becomes readable when there may be `messages`."""
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None: ...
 
@@ -122,7 +122,7 @@ class Servers(Protocol):
 
 
 class Connection:
-    """One rank server and the socket to it. Used by one thread at a time (`lock`)."""
+    """One rank server and the socket to it. Only one thread may use it at a time (`lock`)."""
 
     def __init__(self, site: Site | None = None) -> None:
         self.lock = threading.RLock()
@@ -143,7 +143,7 @@ class Connection:
         atexit.register(self.close)
 
     def _start(self) -> None:
-        # A pair has no name, so no other process can connect, and each side notices when the other exits.
+        # A socket pair has no name, so no other process can connect. Each side notices when the other exits.
         own_end, server_end = socket.socketpair()
         own_end.setblocking(True)  # Block even if a cell has called socket.setdefaulttimeout.
         server_end.setblocking(True)
@@ -176,7 +176,7 @@ class Connection:
             self._send({"do": "import", "names": new})
 
     def preload(self) -> None:
-        """Make the server import everything that ranks may need, before many launches, and wait for it."""
+        """Before many launches, make the server import all modules that ranks may need, and wait for it."""
         self.wait_until_ready()
         self._send({"do": "preload"})
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -230,7 +230,7 @@ class Connection:
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
         """Ask the server to start ranks, each with its pair of descriptors (channel, output).
 
-        log: the descriptor of the memory for their records. The server creates a folder for the launch's
+        log: the descriptor of the memory for the ranks' records. The server creates a folder for the launch's
         files.
         """
         # The kernel limits how many descriptors one message may carry, so large worlds need several.
@@ -242,7 +242,7 @@ class Connection:
             self._send(message, [log, *(fd for rank in batch for fd in ends[rank])])
 
     def rewind_logs(self, launch: int) -> None:
-        pass  # The ranks write into this process's memory: nothing was copied.
+        pass  # The ranks write into this process's memory, so nothing was copied.
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
         """End all ranks of a launch. Return whether the server confirmed it in time."""
@@ -265,15 +265,16 @@ class Connection:
     def release_launch(self, launch: int) -> None:
         """Ask the server to end the ranks of a successful launch, without waiting.
 
-        Ending a process costs as much as forking it, and no caller needs to wait for that. The server ends
-        them before it obeys the next message.
+        Ending a process takes as long as forking it, and no caller needs to wait. The server ends the ranks
+        before it handles the next message.
         """
         self._send({"do": "end", "launch": launch, "quietly": True})
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         """Return the server's messages about one launch since the last call, without waiting.
 
-        Each is a word ("started", "refused", "exit") and its values, the rank first.
+        Each message consists of a word ("started", "refused", "exit") and its values, beginning with the
+        rank.
         """
         self._read(0.0)
         matching, others = [], []
@@ -311,8 +312,8 @@ class Connection:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            # The kernel may take a long time to free a killed process's memory. Do not wait for that,
-            # because the remaining steps do not depend on it.
+            # The kernel may take a long time to free a killed process's memory. The remaining steps do not
+            # depend on this, so do not wait.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5.0)
         self._log.close()
@@ -345,14 +346,14 @@ def folder_of(site: RankSite, launch: int) -> str:
 
 def rank_settings() -> dict[str, str]:
     """Return the environment variables that a rank server needs from its start."""
-    # One thread each, because ranks share the cores, and fork copies only the calling thread.
+    # Use one thread per rank, because ranks share the cores, and fork copies only the calling thread.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     return {**threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback, **RESOLVER}
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch of a server's message (None for `ended`, which end_launch reads)."""
+    """Return the launch of a server's message (None for the message `ended`, which end_launch reads)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

@@ -9,12 +9,12 @@
                           │ no
                 has it lasted a while, although gloo's own threads got the processor? ──> Diagnosis
 
-If no thread has run between two looks, there was a moment at which all of them waited. So no message can have
-passed between ranks meanwhile, however slow or busy the machine is. A rank that computes, sleeps, reads, is
-stopped, or waits for one of its child processes can continue. In this case there is no diagnosis, however
-long it takes, and the launch's budget decides. The same holds for a loop that polls a flag or
+If no thread has run between two looks, there was a moment at which all threads were waiting. So no message
+can have passed between ranks meanwhile, however slow or busy the machine is. A rank that computes, sleeps,
+reads, is stopped, or waits for one of its child processes can continue. In this case there is no diagnosis,
+however long it takes, and the launch's budget decides. The same holds for a loop that polls a flag or
 `is_completed()`, which may end after some time, and for `accept`, because any process may connect. If the
-budget runs out, a RankTimeout names their lines.
+budget runs out, a RankTimeout lists the ranks' lines.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ from helpers.trace.waits import can_complete
 LOOK_INTERVAL_S = 0.1
 # The pause before the next look while no rank seems able to continue.
 SHORT_INTERVAL_S = 0.02
-# Time without any progress that counts as a deadlock if the records do not prove one, for example because
+# Time without progress after which a deadlock is reported if the records do not prove it, for example because
 # a rank polls a store, both ends of a transfer were recorded, or nothing is recorded.
 MIN_STILL_S = 0.6
-# The same if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
+# The same time if the kernel hides the system calls in which ranks wait, as in a grader's sandbox.
 MIN_STILL_HIDDEN_S = 5.0
-# Number of checks that each thread of `_POLLING_THREADS` must have made in that time. gloo's thread checks
-# its connections every 10 ms, and RPC's more than once in each ms that it runs. If the machine is too busy
-# for that, a deadlock is not certain. Also the number of looks that must have found gloo's thread busy.
+# Number of checks that each thread of `_POLLING_THREADS` must have run in that time. gloo's thread checks its
+# connections every 10 ms, and RPC's thread more than once in each ms of its running time. If the machine is
+# too busy for this number, a deadlock is not certain. It is also the number of looks that must have found
+# gloo's thread busy.
 _MIN_LOOKS = 10
-# Time for reading messages from ranks before checking again whether all hosts have answered.
+# Time spent on reading messages from ranks before checking again whether all hosts have answered.
 _POLL_INTERVAL_S = 0.005
 # Time within which a rank must report its position. If a call in C++ prevents the report, the rank is
 # judged without it.
 _ANSWER_TIMEOUT_S = 1.0
 
-# Threads that check again and again whether a message has arrived.
+# Threads that repeatedly check whether a message has arrived.
 _POLLING_THREADS = frozenset({GLOO_LOOP, RPC_LOOP})
-# Prefixes of the names of torch's threads, which wait for data from other ranks.
+# Name prefixes of torch's threads that wait for data from other ranks.
 _TORCH_THREADS = ("gloo_", "pt_", "TP_")
-# Threads that check their GPUs now and then, as long as the process runs.
+# Threads that occasionally check their GPUs, as long as the process runs.
 _GPU_THREADS = ("pt_nccl", "cuda")
 _TORCH_WAIT_CALLS = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _SLEEP_CALLS = frozenset({"nanosleep", "clock_nanosleep"})
-# A wait in a rendezvous that ends sooner may be a look-up of a machine's name, which a slow DNS will still
+# A shorter wait in a rendezvous may be a look-up of a machine's name, which a slow DNS server may still
 # answer: the C library asks each server for up to 30 s.
 _DNS_TIMEOUT_S = 60.0
-# Maximum number of consecutive looks that find a polling main thread making its request instead of
-# sleeping.
+# Maximum number of consecutive looks that find a polling main thread sending its request instead of sleeping.
 _MAX_SKIPPED = 5
 _STORE_THREAD = "pt_tcpstore"
 _NOT_STARTED = "not started yet, because the modules that it needs are still being imported"
@@ -82,11 +82,11 @@ _SLEEP_LOOKS = 5
 
 @dataclass(frozen=True)
 class _ThreadActivity:
-    """The threads' activity at one look: how often each thread had given up the processor.
+    """The threads' activity at one look: the number of times that each thread had given up the processor.
 
-    switch_counts: for the threads that must not have run since the first look. polling_counts: for
-    `_POLLING_THREADS` and for main threads polling a store, which must have run since the first look, and
-    must still be doing the same.
+    switch_counts: the numbers of the threads that must not have run since the first look. polling_counts: the
+    numbers of `_POLLING_THREADS` and of main threads polling a store. They must have run since the first
+    look, and their activity must be unchanged.
     """
 
     time_s: float
@@ -97,7 +97,7 @@ class _ThreadActivity:
 
 @dataclass
 class DeadlockDetector:
-    """Looks at a world repeatedly, and diagnoses a deadlock.
+    """Inspects a world repeatedly, and diagnoses deadlocks.
 
     budget_s: the world's budget. A wait of torch with a later deadline counts as endless.
     """
@@ -107,7 +107,8 @@ class DeadlockDetector:
     # Seconds until the next look.
     next_look_s: float = LOOK_INTERVAL_S
     _first_activity: _ThreadActivity | None = None
-    # Number of looks that have found gloo's threads busy, and the connections' queues at the last of them.
+    # Number of looks that have found gloo's threads busy, and the connections' queues at the latest of these
+    # looks.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     _asked_at: float | None = None
     _pause_count: int = 0
@@ -122,7 +123,8 @@ class DeadlockDetector:
         if sys.platform != "linux" or not running or not all(member.pid for member in running):
             return None
         pids = {member.rank: member.pid for member in self.world.members}
-        # While other hosts answer, read their ranks' messages, which may arrive before the answer.
+        # While waiting for other hosts to answer, read their ranks' messages, which may arrive before the
+        # answers.
         self._snapshot = self.world.connection.inspect_ranks(
             self.world.launch,
             pids,
@@ -195,8 +197,8 @@ class DeadlockDetector:
     def _may_be_blocked(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Return whether a rank may be unable to continue by itself, judged without asking it.
 
-        A thread that it has already reported as idle may be running: on a busy machine a heartbeat spends
-        more time queued for a core than asleep, and would hide every deadlock.
+        A thread that the rank has already reported as idle is allowed to run: on a busy machine, a heartbeat
+        thread spends more time queued for a core than asleep, so it would hide every deadlock.
         """
         main_thread = threads[0]
         is_waiting = (
@@ -242,8 +244,8 @@ class DeadlockDetector:
         trace = self.world.collector.trace_for_diagnosis()  # slow for a long trace
         if not is_still_long_enough and can_complete(states, trace):
             return None
-        # The ranks' reports are older than the last look, so ask again: has a rank answered or continued
-        # since then?
+        # The ranks' reports are older than the last look. Ask again, to find out whether a rank has answered
+        # or continued since then.
         reports = [_stable_report(member) for member in running]
         self.world.ask_status_and_wait(_ANSWER_TIMEOUT_S)
         self.world.read_logs()
@@ -259,7 +261,7 @@ class DeadlockDetector:
     def _have_queues_changed(
         self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
-        """Return whether, while gloo's threads are busy, the connections' queues have changed."""
+        """Return whether the connections' queues have changed while gloo's threads are busy."""
         gloo_threads = [
             thread
             for rank_threads in threads.values()
@@ -282,8 +284,8 @@ class DeadlockDetector:
     def _is_sending_request(self, activity: _ThreadActivity) -> bool:
         """Return whether a polling main thread is making its next request.
 
-        If it stays in the request, it is blocked. A thread looks the same if it slept between two attempts to
-        connect and has connected now.
+        If the thread stays in the request, it is blocked. A thread that slept between two attempts to
+        connect, and is now connected, looks the same.
         """
         has_left_sleep = (
             self._first_activity is not None
@@ -315,7 +317,7 @@ class DeadlockDetector:
         )
 
     def _helps_no_rank(self, member: Member, thread: Thread) -> bool:
-        """Return whether a thread helps no rank even if it runs: it listens to us, polls, or is idle."""
+        """Return whether a thread helps no rank even if it runs: it listens, polls, or is idle."""
         if thread.id == member.pid:
             is_polling = thread.call in _SLEEP_CALLS or thread.ends_in_s > _DNS_TIMEOUT_S
             return bool(member.status.meets) and is_polling and self.budget_s <= SHORT_TIMEOUT_S
@@ -323,10 +325,10 @@ class DeadlockDetector:
         return is_listening or thread.name.startswith((_STORE_THREAD, *_GPU_THREADS))
 
     def _is_idle(self, member: Member, thread: Thread) -> bool:
-        """Return whether, according to its rank's report, no rank can be waiting for a thread."""
+        """Return whether no rank can be waiting for a thread, according to the report of its rank."""
         if thread.inner in member.status.idle:
             return True
-        # If a rank waits for something else, such as a file lock, any thread may end that wait.
+        # If a rank waits for anything outside torch, such as a file lock, any thread may end that wait.
         is_quiet = member.status.quiet is not None and thread.inner in member.status.quiet
         return is_quiet and all(
             other.is_done or (other.status.quiet is not None and self._is_in_call(other))
@@ -345,13 +347,13 @@ class DeadlockDetector:
         """Return whether the records show the cause of each rank's wait."""
         collector, logs = self.world.collector, self.world.logs
         if collector.dropped or any(logs.lost_count(member.rank) for member in running):
-            return False  # A missing record may be the call that answers.
+            return False  # The matching call may be among the missing records.
         return all(
             self._is_in_call(member) or self._lacks_ranks(member, running) for member in running
         )
 
     def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
-        """Return whether a rank is in a rendezvous that some of the needed ranks cannot join."""
+        """Return whether a rank is in a rendezvous that some of its needed ranks cannot join."""
         present = {other.rank for other in running if other.status.meets == member.status.meets}
         needed = member.status.needs or range(self.world.options.world_size)
         return bool(member.status.meets) and not present.issuperset(needed)
@@ -370,7 +372,7 @@ class DeadlockDetector:
         """Return whether a finished rank's store still has to answer requests of other ranks.
 
         Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
-        released the last one. On a busy machine it may return long before that.
+        released the last rank; on a busy machine, long before.
         """
         return any(
             thread.name.startswith(_STORE_THREAD) and not self._is_waiting(member, thread)
@@ -400,21 +402,21 @@ class DeadlockDetector:
         """Return whether a thread waits for other ranks, or for threads that wait for them."""
         is_main = thread.id == member.pid
         if thread.name.startswith(_STORE_THREAD) and thread.call != "?":
-            # The store's thread runs when a rank asks it. It may also be looking up the name of a
-            # client, for a second if the DNS is slow, while all other threads seem to wait.
+            # The store's thread runs when a rank asks it. It may also be looking up a client's name while all
+            # other threads seem to wait. With a slow DNS this takes a second.
             return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
         if thread.name in _POLLING_THREADS or self._helps_no_rank(member, thread):
             return True
         if thread.call == "?":  # The call is hidden, so rely on the rank's report.
             return not is_main or self._in_torch(member)
-        # It cannot end before the launch itself ends.
+        # The wait cannot end before the launch does.
         lasts_until_end = thread.ends_in_s > self.budget_s * MAX_BUDGET_FACTOR
         if thread.call == "futex" and thread.private and lasts_until_end:
             return True  # It waits for a different thread of the same process.
         if thread.call == "flock":
             return bool(self._lock_holders(member))
         if thread.call == "read" and thread.private:
-            # A data loader's worker answers through such a pipe, but does not count as able to act.
+            # A data loader's worker answers through such a pipe, but is not counted as able to act.
             return not self._rank_snapshot(member).has_children
         if is_main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
@@ -431,7 +433,7 @@ class DeadlockDetector:
     def _lock_holders(self, member: Member) -> tuple[int, ...]:
         """Return the holders of the file locks that a rank waits for.
 
-        Return no rank if a different program may release the lock, or a child process, which shares the
+        Return no rank if a different program may release the lock, or a child process, because it shares the
         open file of the rank that forked it.
         """
         pids = {other.pid: other for other in self.world.members if not other.is_done}
@@ -445,7 +447,7 @@ class DeadlockDetector:
     def polled_lockers(self, rank: int) -> tuple[int, ...]:
         """Return the holders of a file lock that a rank seems to poll, sleeping between its attempts.
 
-        A library's sleep has a duration, while `time.sleep` ends at a point in time.
+        A sleeping library passes a duration to the kernel, while `time.sleep` passes a point in time.
         """
         member, snapshot = self.world.members[rank], self._snapshot.ranks.get(rank)
         if member.is_done or self.world.hosts or snapshot is None or member.status.inside:
@@ -457,7 +459,7 @@ class DeadlockDetector:
         return tuple(sorted(ranks[pid] for pid in holders & ranks.keys()))
 
     def _in_torch(self, member: Member) -> bool:
-        """Return whether the main thread is in torch's code, judged by its report or else by its record."""
+        """Return whether the main thread is in torch's code, according to its report or else its record."""
         if member.answer_count >= member.ask_count:
             return bool(member.status.inside)
         return self.world.collector.blocking_call(member.rank) is not None
@@ -503,7 +505,7 @@ def _is_main_asleep(pid: int) -> bool:
 
 def current_waits(detector: DeadlockDetector) -> Diagnosis:
     """Describe each rank's current activity, deadlocked or not."""
-    # The answers may arrive too late for this call; the next one then uses them.
+    # If the answers arrive too late for this call, the next call uses them.
     detector.world.ask_status()
     detector.world.poll(0.0)
     detector.world.read_logs()
@@ -538,7 +540,7 @@ def _stable_report(member: Member) -> tuple[object, ...]:
 
 
 def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
-    """Return whether a record has arrived, or a thread has run, begun or ended, between two looks."""
+    """Return whether, between two looks, a record has arrived, or a thread has run, begun or ended."""
     is_same = (
         later.change_count == earlier.change_count
         and later.switch_counts == earlier.switch_counts
@@ -548,5 +550,5 @@ def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
 
 
 def _is_idle_poller(thread: Thread) -> bool:
-    """Return whether a thread only wakes now and then to check whether there is something to do."""
+    """Return whether a thread only wakes occasionally to check whether there is work for it."""
     return thread.name in _POLLING_THREADS or thread.name.startswith(_GPU_THREADS)

@@ -1,6 +1,6 @@
 """Show a launch in the notebook: a live view while it runs, and its output when it is done.
 
-A Run that is the last value of a cell draws itself. Otherwise (`run = launch(f)`) its ranks' output would
+If a Run is the last value of a cell, the notebook draws it. After `run = launch(f)` its ranks' output would
 stay hidden, so a Run with output is drawn at the end of the cell.
 """
 
@@ -31,7 +31,7 @@ REDRAW_INTERVAL_S = 0.3
 class NoDisplay:
     """Shows nothing, for launches outside a notebook, checks and graders."""
 
-    # Whether a reader may step through the run afterwards, and look at its tensors.
+    # Whether a reader may step through the run afterwards and look at its tensors.
     records_values = False
 
     def update(self, world: World, detector: DeadlockDetector, seconds: float) -> None:
@@ -47,7 +47,7 @@ class NoDisplay:
         """Remove the live view."""
 
     def show_at_end(self, run: Run) -> None:
-        """Show a run at the end of the cell if the cell does not show it. Elsewhere, print its notes."""
+        """Show a run at the end of its cell if the cell does not show it. Outside a cell, print its notes."""
         for note in _notes_to_show(run):
             print(f"note: {note}", file=sys.stderr)
 
@@ -112,8 +112,8 @@ class Display(NoDisplay):
         if _cell_state.is_running:
             _show_at_cell_end(shell, run)
         else:
-            # The run comes from a widget's callback or a thread, so the end of the next cell would be
-            # the wrong place.
+            # The run was started by a widget's callback or a thread, so the end of the next cell would be the
+            # wrong place.
             from IPython.display import display
 
             display(run)
@@ -137,7 +137,7 @@ class CheckDisplay(Display):
 
 @dataclass
 class _CellState:
-    """Whether a cell is running in this kernel. A cell that a magic runs inside it does not count."""
+    """Whether a cell is running in this kernel, not counting a cell that a magic runs inside it."""
 
     is_running: bool = False
 
@@ -161,8 +161,8 @@ def track_cells(shell: Any) -> None:
 
 
 def _notes_to_show(run: Run) -> tuple[str, ...]:
-    """Return the notes that a reader must see even if the cell doesn't show the run."""
-    return () if run.trace.imagined else run.notes  # notes of imagined runs say what was left out
+    """Return the notes that a reader must see even if the cell does not show the run."""
+    return () if run.trace.imagined else run.notes  # notes of imagined runs list what was left out
 
 
 def _show_at_cell_end(shell: Any, run: Run) -> None:

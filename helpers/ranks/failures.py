@@ -5,7 +5,7 @@
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
 | RankDied     | a rank's process exited without an exception     | rank, signal name or exit code     |
 | Deadlock     | every rank is blocked                            | diagnosis: who waits for whom      |
-| HostLost     | a host that ran some of the ranks was lost       | host, ranks, waits of the others   |
+| HostLost     | a host that ran some of the ranks was lost       | host, ranks, waits of other ranks  |
 | RankTimeout  | the launch's budget was used up                  | waits: each rank's activity        |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
@@ -56,7 +56,7 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class RankError:
-    """A rank's report of an exception: only text and places, never the exception object.
+    """A rank's report of an exception, containing only text and places instead of the exception object.
 
     Attributes:
         frames: The learner's lines, outermost first.
@@ -92,8 +92,8 @@ _PEER_DISCONNECTED_PATTERN = re.compile(
 )
 
 
-# Messages of gloo that begin in the same way although no peer has exited: for a wrong name of a network
-# interface, and for a message that a rank sends to itself.
+# Messages of gloo that begin in the same way although no peer has exited. They report a wrong name of a
+# network interface, and a message that a rank sends to itself.
 _NO_PEER_EXITED_PATTERN = re.compile(
     "Unable to find (address|interface) for|Pair is not connected", re.IGNORECASE
 )
@@ -106,14 +106,14 @@ def is_consequence(error: RankError) -> bool:
     ) and not _NO_PEER_EXITED_PATTERN.search(error.message)
 
 
-def _same_error(one: RankError, other: RankError) -> bool:
+def _same_error(error: RankError, other_error: RankError) -> bool:
     """Return whether two ranks failed at the same lines, and neither of them because of the other."""
-    same_lines = (one.kind, one.frames) == (other.kind, other.frames)
-    return same_lines and is_consequence(one) == is_consequence(other)
+    same_lines = (error.kind, error.frames) == (other_error.kind, other_error.frames)
+    return same_lines and is_consequence(error) == is_consequence(other_error)
 
 
 class RankFailed(RankFailure):
-    """A rank raised. `error` (of `rank`) is the root cause; `consequences` are later errors of others."""
+    """A rank raised an exception. `error` (of `rank`) is the root cause; `consequences` are later errors."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
         explanation: str = "",
     ) -> None:
-        """Make the error. explanation: the cause, if the ranks' records show it, and advice."""
+        """Make the error. explanation: advice, and the cause if the ranks' records show it."""
         text = f"raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
@@ -181,7 +181,7 @@ class HostLost(RankFailure):
         self.waits = tuple(waits)
 
 
-# Up to 8 ranks get a line each. If there are more, ranks with the same wait share a line.
+# With up to 8 ranks, each gets a separate line. If there are more, ranks with the same wait share a line.
 _MAX_SINGLE_LINES, _MAX_SHARED_LINES = 8, 16
 
 
@@ -206,15 +206,15 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
-# Quote the clock's time only if it exceeds the budget by this much, because stored outputs must not depend
-# on the machine.
+# The clock's time is only mentioned if it exceeds the budget by this much, because stored outputs must not
+# depend on the machine.
 _MIN_EXTRA_S = 10.0
 # The beginning of the message of a timeout.
 TIMED_OUT_AFTER = "timed out after"
 
 
 class RankTimeout(RankFailure):
-    """The launch's whole budget was used up. `waits` describes each rank's activity at that moment.
+    """The launch's whole budget was used up. `waits` describes each rank's activity at the end.
 
     Attributes:
         by_the_clock: Whether the machine was so busy that the ranks were terminated before they had used
@@ -260,7 +260,7 @@ class RankTimeout(RankFailure):
 
 
 def _condition_for_more_time(returned: Sequence[int]) -> str:
-    """Return the condition under which a higher limit helps. A returned rank may be needed by another rank."""
+    """Return the condition under which a higher limit helps: a returned rank may be needed by another one."""
     if not returned:
         return "If your program needs more time"
     are_returned = f"{name_ranks(returned)} {has_or_have(returned)} returned".capitalize()
@@ -269,7 +269,7 @@ def _condition_for_more_time(returned: Sequence[int]) -> str:
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
-    """Describe the time of unfinished work: its budget, and the clock's time if that is much longer."""
+    """Describe the time used by unfinished work: its budget, and the clock's time if this is much longer."""
     if elapsed_s - budget_s < _MIN_EXTRA_S:
         return f"{TIMED_OUT_AFTER} {budget_s:g} s"
     granted = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
@@ -313,10 +313,10 @@ def _caller_lines(wait: Wait) -> list[str]:
 
 
 def describe_callers(event: Event) -> str:
-    """Describe the way to a call: "called from train.py, line 81 in train, line 97 in main"; "" if direct."""
+    """Describe a call's callers: "called from train.py, line 81 in train, line 97 in main"; "" if direct."""
     callers = event.callers
     if len(callers) > 1 and callers[-1].function == "<module>":
-        callers = callers[:-1]  # It only starts the program.
+        callers = callers[:-1]  # The outermost line only starts the program.
     texts, file = [], event.where and event.where.file
     for place in callers:
         line = f"line {place.line}" if place.file == file else str(place)

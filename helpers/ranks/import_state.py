@@ -1,9 +1,9 @@
 """Compare the surroundings of a program's imports of torch with those of the rank server's imports.
 
-A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under
-torchrun each process imports them itself. When imported, a module reads the environment of that
-process, and may copy a name that the program has replaced in a different module. If this makes a
-difference to a program, the program gets a separate rank server (`launcher.connect_with_state`).
+A rank server imports torch, and modules that earlier programs needed, before it forks a rank. Under torchrun
+each process imports them itself. When imported, a module reads the environment of its process, and may copy a
+name that the program has replaced in a different module. If this makes a difference to a program, the program
+gets a separate rank server (`launcher.connect_with_state`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 _VARIABLE_NAME_PATTERN = re.compile(
     rb"(?:PY)?TORCH(?!ELASTIC)[A-Z0-9]*_[A-Z0-9_]+|(?:TRITON|ATEN)_[A-Z0-9_]+"
 )
-# Forked ranks see these variables, because torch reads them only when it needs them, or a rank reads
-# them again.
+# These variables also work in forked ranks, because torch reads them only when needed, or a rank reads them
+# again.
 _VARIABLES_READ_LATER_PATTERN = re.compile(
     rb"TORCH_(?:DISTRIBUTED_DEBUG|GLOO_LAZY_INIT|DISABLE_SHARE_RDZV_TCP_STORE|HOME|EXTENSIONS_DIR"
     rb"|CUDA_ARCH_LIST|NCCL_\w*|FR_\w*)|TORCHINDUCTOR_CACHE_DIR|PYTORCH_(?:CUDA_\w*|NO_CUDA_\w*)"
 )
-# Number of bytes to search. Beyond them there are tensors, not names.
+# Number of bytes to search. The rest of a payload contains tensors, not names.
 _MAX_SCANNED_BYTES = 1 << 20
 _REPLACING_OPS = {"STORE_ATTR", "DELETE_ATTR"}
 _REPLACING_CALLS = {"setattr", "delattr", "patch", "monkeypatch"}
@@ -36,7 +36,7 @@ class ImportState:
     """The surroundings of the imports of a program's ranks.
 
     variables: the environment variables that modules of torch read when they are imported. in_ranks: whether
-    the program changes something before it imports, so that the server must not import in its place.
+    the program changes a module before importing others, so that the server must not import them in advance.
     """
 
     variables: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ def current_import_state() -> ImportState:
 def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the variables that modules read on import but whose values differ between ranks.
 
-    They are only set after the import, because all ranks share one rank server.
+    These variables only take effect after the imports, because all ranks share one rank server.
     """
     common, all_names = _common_variables(envs), {name for env in envs for name in env}
     return sorted(

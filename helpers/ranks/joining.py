@@ -1,4 +1,4 @@
-"""Read, in a rank, the arguments of its call of init_process_group: its numbers and the place."""
+"""Read a rank's arguments of init_process_group, inside the rank: its numbers, and the place to join."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Messages:
         self.sock.close()
 
     def peer_has_closed(self) -> bool:
-        """Return whether the other end has closed, which shows sooner than the exit of its process."""
+        """Return whether the other end has closed, which is noticed sooner than the exit of its process."""
         poll = select.poll()
         poll.register(self.sock, 0)
         return bool(poll.poll(0))
@@ -47,7 +47,7 @@ class Messages:
         """Send a message. Raise OSError if the other end has closed."""
         # JSON escapes line ends inside strings, so a message contains none.
         data = json.dumps(message).encode() + b"\n"
-        # The kernel may accept only a part. The descriptors go with the first byte, once.
+        # The kernel may accept only part of the message. The descriptors are sent once, with the first byte.
         sent = socket.send_fds(self.sock, [data], fds) if fds else 0
         self.sock.sendall(data[sent:])
 
@@ -60,17 +60,17 @@ class Messages:
         Raises:
             EOFError: The other end, or this one, has closed.
         """
-        if self.sock.fileno() < 0:  # Otherwise poll raises ValueError.
+        if self.sock.fileno() < 0:  # Otherwise poll would raise ValueError.
             raise EOFError("this end has closed")
         if wait_s is not None:
-            poll = select.poll()  # Not select(): a kernel may hold more than 1,024 descriptors.
+            poll = select.poll()  # select() fails if a kernel holds more than 1,024 descriptors.
             poll.register(self.sock, select.POLLIN)
             if not poll.poll(wait_s * 1000):
                 return []
         try:
             data = self._read()
         except ConnectionError:
-            # A reset means that the other end closed without reading all our data.
+            # A reset means that the other end closed without reading all of our data.
             data = b""
         if not data:
             raise EOFError("the other end has disconnected")

@@ -1,8 +1,8 @@
-"""The options of a launch. Each is one field here, and is passed from `launch` to the rank.
+"""The options of a launch. Each option is a field here, and is passed from `launch` to the rank.
 
 launch(...) -> Options -> World -> Task -> rank
 
-A `Task` may be pickled, because it is sent from the launcher to processes that only exist to run it. Data
+A `Task` may be pickled, because the launcher sends it to processes that only exist to run it. Data
 from ranks is never unpickled.
 """
 
@@ -27,7 +27,7 @@ Env = Mapping[str, str] | Sequence[Mapping[str, str]] | None
 
 @dataclass(frozen=True)
 class Options:
-    """Options for setting up and following the ranks of a world. `launch` describes the first fields.
+    """Options for setting up and following the ranks of a world. See `launch` for the first fields.
 
     Attributes:
         record_values: Whether records also contain values of the calls' tensors, for a reader who steps
@@ -37,12 +37,13 @@ class Options:
         imagined: 0, or the size of an imagined world in which each process is one rank.
         exit_returns: Whether a rank whose process exits with code 0 counts as returned, like a script under
             torchrun.
-        horizon_s: A wait of torch that ends much later than this counts as endless, if `timeout` is longer.
-        keeps_last_calls: Whether the trace of a run with very many calls has the last calls instead of the
-            first.
-        own_temp: Whether the ranks' files in the temp directory are removed when the ranks end, so that
-            each case of a check starts with the same files. Under `launch` they are kept, as under
-            torchrun, because one cell may save a file that another loads.
+        horizon_s: If `timeout` is longer, a wait of torch that ends much later than this time counts as
+            endless.
+        keeps_last_calls: Whether the trace of a run with very many calls contains the last calls instead of
+            the first.
+        own_temp: Whether the ranks' files in the temp directory are removed when the ranks end, so that each
+            case of a check starts with the same files. Under `launch` they are kept, as under torchrun,
+            because one cell may save a file that another cell loads.
     """
 
     world_size: int = 2
@@ -93,7 +94,7 @@ class Options:
 
 
 def check_world_size(world_size: Any) -> int:
-    """Return the number of ranks if it is usable. Otherwise raise LaunchError with a correction."""
+    """Return the number of ranks if it is usable. Otherwise raise LaunchError with advice."""
     if isinstance(world_size, bool) or not isinstance(world_size, int):
         advice = f" Write {world_size}." if str(world_size).isdigit() else ""
         raise LaunchError(
@@ -116,7 +117,7 @@ def check_timeout(timeout: Any) -> float:
 
 
 def has_gpu_driver() -> bool:
-    """Return whether there may be NVIDIA GPUs, without asking a driver, whose state a fork would inherit."""
+    """Return whether there may be NVIDIA GPUs, without using a driver, whose state a fork would inherit."""
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
@@ -154,7 +155,7 @@ class Identity:
         folder: The launch's folder.
         temp: The folder for temporary files; "" for the launcher's.
         most_result: The limit for a returned value, in bytes.
-        store: Host and port of the TCPStore where its group meets; "" for a file in `folder`.
+        store: Host and port of the TCPStore where the rank's group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -171,7 +172,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Task:
-    """A task for ranks: call the function in their payload, or run a cell's `source`.
+    """A task for ranks: to call the function in their payload, or to run a cell's `source`.
 
     Attributes:
         shared: Number of bytes of the payload that are the same for all ranks.

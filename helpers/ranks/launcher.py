@@ -5,7 +5,7 @@ fn, args --payload--> World.start --> World.send_task --> monitor_world --> Run
                                              DeadlockDetector  live view
 in every case: World.end, which leaves no process, descriptor or file behind
 
-`%%ranks` uses the same functions (`exclusive_server`, `execute`, `make_run`) with a world that lives on.
+`%%ranks` uses the same functions (`exclusive_server`, `execute`, `make_run`) with a world that keeps running.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ def launch(
 ) -> Run:
     """Call `fn(rank, world_size, *args, *per_rank[rank])` on each of `world_size` real ranks.
 
-    Each rank is a separate process, which has joined the default process group.
+    Each rank is a separate process that has joined the default process group.
 
     Args:
         fn: The function to run.
         world_size: Number of ranks to start.
         args: Arguments that are the same on every rank.
-        per_rank: For each rank, a sequence of further arguments for this rank.
-        env: Environment variables, one mapping for all ranks or one for each. They are set before the
-            group is joined.
+        per_rank: For each rank, a sequence of additional arguments.
+        env: Environment variables, as one mapping for all ranks or one for each rank. They are set before the
+            rank joins the group.
         timeout: The time that the whole launch may take, in seconds.
         backend: "gloo", "nccl", or "auto". If there are at least `world_size` GPUs, "auto" uses NCCL for
             tensors on GPUs and gloo for tensors on the CPU. Otherwise it uses gloo.
         init: If False, ranks do not join a group but find the environment that torchrun sets, so that
             `init_process_group("gloo")` works as in a script.
-        on_failure: "raise"; "return", which returns a Run with its `failure`; or "go on", which does the
-            same but lets the other ranks continue after a rank fails or dies.
+        on_failure: "raise"; "return" to return a Run with its `failure`; or "go on" to do the same, but let
+            the other ranks continue after a rank fails or dies.
         trace: If False, no calls are recorded, so deadlocks are not explained. Use it for measuring
             latencies of microseconds.
 
@@ -83,7 +83,7 @@ def launch(
         `print(run.output[rank])` shows them whole.
 
     Raises:
-        LaunchError: Nothing could be started. If the function cannot be pickled, it is a CannotSend.
+        LaunchError: No rank could be started. If the function cannot be pickled, the error is a CannotSend.
         RankFailure: A rank did not succeed: RankFailed, RankDied, HostLost, Deadlock or RankTimeout. Its
             `.run` holds the values, output and trace up to the failure.
     """
@@ -134,7 +134,7 @@ def run_on_ranks(
 
     Args:
         settings: The settings of this process, which the ranks take over.
-        connection: The rank server to use; by default that of this process.
+        connection: The rank server to use; by default this process's server.
     """
     began = time.monotonic()
     size = check_world_size(options.world_size)
@@ -201,7 +201,7 @@ def show_check(exercise: str) -> Iterator[None]:
 
 @contextmanager
 def raise_as_stopped(world_size: int) -> Iterator[None]:
-    """Raise Stopped for a Stop even before the ranks exist, for example while the server starts."""
+    """Raise Stopped after a Stop even before the ranks exist, for example while the server starts."""
     try:
         yield
     except Stopped:
@@ -230,9 +230,9 @@ def execute(
     display: NoDisplay,
     keep_alive: bool = False,
 ) -> RankFailure | None:
-    """Start a world's ranks if they are not running, send them their task, and watch them.
+    """Send a world's ranks their task and watch them. If the ranks are not running, start them first.
 
-    When this returns or raises, the world has ended. If `keep_alive` is True, the world lives on after a
+    When this returns or raises, the world has ended. If `keep_alive` is True, the world keeps running after a
     success, and after a failure in which ranks only lacked a name.
     """
     succeeded = stays_alive = False
@@ -249,7 +249,7 @@ def execute(
             if not stays_alive:
                 (world.release if succeeded else world.end)()
     except BaseException:
-        if not world.ended:  # A Stop interrupted world.end(); a second Stop cannot come.
+        if not world.ended:  # A Stop interrupted world.end(); no second Stop can follow.
             world.end()
         raise
 
@@ -292,7 +292,7 @@ _LATE_VARIABLE_NOTE = (
     "torch reads it at import, before the ranks exist. On this machine, you can set it with env= "
     "if all ranks get the same value."
 )
-# Each holds another copy of torch in memory.
+# Each server holds another copy of torch in memory.
 _MAX_OTHER_SERVERS = 2
 
 
@@ -302,9 +302,9 @@ class _OwnServer:
 
     connection: Connection | None = None
     note: str = ""
-    # The state of its imports.
+    # The import state of this server.
     state: ImportState = ImportState(())
-    # Servers for programs whose imports need a different state, the newest last.
+    # Servers for programs whose imports need a different state, newest last.
     other_servers: dict[ImportState, Connection] = field(default_factory=dict)
     # Returns the servers that replace this process's server inside a `with hosts(...)` block.
     active_hosts: Callable[[], Servers] | None = None
@@ -351,7 +351,7 @@ def current_connection() -> Connection | None:
 
 
 def connect(site: Site | None = None) -> Connection:
-    """Return this process's rank server; start one (at `site`) if there is none or it has exited."""
+    """Return this process's rank server. Start one (at `site`) if there is none or it has exited."""
     connection = _running_or_none(_own_server.connection)
     if connection is None:
         _own_server.state = current_import_state()
@@ -404,7 +404,7 @@ def disconnect() -> None:
 
 
 def start_in_background() -> None:
-    """Start the rank server in a kernel, because a learner will soon need it. Does not wait for it."""
+    """Start the rank server in a kernel, because a learner will soon need it. Do not wait for it."""
     try:
         check_launch_allowed()
     except LaunchError:

@@ -1,4 +1,4 @@
-"""%%ranks: run a cell on every rank, in ranks that live on from cell to cell."""
+"""%%ranks: run a cell on every rank, in ranks that keep running from cell to cell."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class _CellOptions:
         names: The variables to send.
         fresh: Whether to start new ranks.
         trace: Whether to record the calls.
-        where: The name of the hosts to run on. If it is "", the hosts of `with hosts(...)` are used, or else
-            this machine.
+        where: The name of the hosts to run on. If it is "", the cell runs on the hosts of `with hosts(...)`,
+            or else on this machine.
     """
 
     world_size: int = 2
@@ -80,7 +80,7 @@ class _CellOptions:
     where: str = ""
 
     def line_with_name(self, name: str) -> str:
-        """Return the first line of this cell, with one more name to send."""
+        """Return the first line of this cell, with an additional name to send."""
         words = [f"%%ranks {self.world_size} --send {','.join((*self.names, name))}"]
         if self.timeout != _CellOptions.timeout:
             words.append(f"--timeout {self.timeout:g}")
@@ -96,7 +96,7 @@ _MAX_LOST_CELLS = 1000
 
 @dataclass
 class _LiveRanks:
-    """The ranks that live on between the cells of this kernel, if any.
+    """The ranks that keep running between the cells of this kernel, if any.
 
     Attributes:
         module_times: For each of the learner's modules, the time of its last change before these ranks could
@@ -116,7 +116,7 @@ _live_ranks = _LiveRanks()
 
 
 def ranks(line: str, cell: str) -> Run:
-    """Run the cell on every rank of a world that lives on: `%%ranks 4 [--send f,x] [--timeout 30]`.
+    """Run the cell on every rank of a world that keeps running: `%%ranks 4 [--send f,x] [--timeout 30]`.
 
     `rank`, `world_size`, `torch` and `dist` are predefined. Names that a cell defines exist in the next
     `%%ranks` cell, but only on the ranks, not in the kernel. `--send f,x` first copies names of the kernel
@@ -164,7 +164,7 @@ def _run_magic(options: _CellOptions, cell: str) -> Run:
             f"--where {options.where}: the notebook has no hosts with this name. "
             f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{option}.'
         )
-    hosts.open()  # The hosts stay open, because their ranks live on.
+    hosts.open()  # The hosts stay open, because their ranks keep running.
     with hosts:
         return run_cell(options, source, file, names)
 
@@ -196,12 +196,12 @@ def _syntax_error(error: SyntaxError, cell: str, source: str) -> LaunchError:
     )
 
 
-# IPython's methods, each with the first characters of the lines that are translated to it.
+# IPython's methods, each with the first characters of the lines that IPython translates into its calls.
 _IPYTHON_METHODS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
 
 
 def _find_magic(source: str) -> str:
-    """Return, as typed, the first line of a cell that only IPython can run; "" if there is none."""
+    """Return the first line, as typed, of a cell that only IPython can run; "" if there is none."""
     for node in ast.walk(ast.parse(source)):
         if (
             isinstance(node, ast.Call)
@@ -218,7 +218,7 @@ def _find_magic(source: str) -> str:
 
 
 def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[str, Any]) -> Run:
-    """Run source on each rank of the live world. Make a new world first if the live one is unsuitable."""
+    """Run source on each rank of the live world, or of a new world if the live one is unsuitable."""
     began = time.monotonic()
     size = cell_options.world_size
     payload = names_payload(names)
@@ -271,7 +271,7 @@ def _advice_for_name(options: _CellOptions, failure: RankFailure) -> str:
 
 
 def _server_of_live_world(options: _CellOptions) -> Connection | None:
-    """Return the local rank server of the live world if its ranks can run this cell; otherwise None."""
+    """Return the live world's local rank server if its ranks can run this cell; otherwise None."""
     world = _live_ranks.world
     if world is None or not isinstance(world.connection, Connection):
         return None
@@ -342,7 +342,7 @@ def end_live_world(reason: str) -> None:
         if not _live_ranks.world.ended:
             _live_ranks.world.end()
         _live_ranks.module_times = {}
-        _live_ranks.world = None  # The last step, so that a Stop before it still finds the world.
+        _live_ranks.world = None  # last, so that an earlier Stop still finds the world
 
 
 def _parse_line(line: str) -> _CellOptions:
@@ -390,7 +390,8 @@ def register(shell: Any) -> None:
         silence_stopped_threads()
         shell.events.register("pre_run_cell", _before_cell)
         shell.events.register("post_run_cell", _after_cell)
-        # IPython has announced the cell that imports this module, so `_before_cell` does not see it.
+        # IPython has already announced the cell that imports this module, so `_before_cell` does not see that
+        # cell.
         preload_for_cell(str(shell.history_manager.input_hist_raw[-1]))
 
 
@@ -418,7 +419,7 @@ def _after_cell(result: Any) -> None:
 
 def _before_cell(info: Any) -> None:
     count_stops(ipython().kernel)
-    if info.store_history:  # Otherwise a magic of another cell runs this one.
+    if info.store_history:  # Otherwise a magic of another cell runs this cell.
         correct_cell_numbers(ipython())
     start_in_background()  # The server may have exited while it was idle.
     preload_for_cell(str(info.raw_cell))

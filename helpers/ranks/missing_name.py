@@ -1,7 +1,7 @@
-"""Explain a name that the ranks of `%%ranks` do not have: where it is defined, and how ranks get it.
+"""Explain a name missing on the ranks of `%%ranks`: where it is defined, and how ranks can receive it.
 
-`magics` calls this when a cell has raised NameError. Ranks see neither the notebook's names nor the names
-of earlier ranks that have ended.
+`magics` calls this when a cell has raised NameError. Ranks see neither the notebook's names nor those of
+earlier ranks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def advice_for_name(
     Args:
         name: The name that was not found.
         kernel: The names of the notebook.
-        lost_cells: The cells that ran on ranks that have ended, in order.
+        lost_cells: The cells that ran on earlier ranks, which have ended, in order.
         line: The first line of the cell, with `name` among the names to send.
     """
     ways = []

@@ -1,4 +1,4 @@
-"""Follow a world from its start to its end: completed, failed (and why), deadlocked, or out of time.
+"""Follow a world from its start until it has completed, failed, deadlocked or run out of time.
 
 The launcher and `%%ranks` call `monitor_world`, which asks the `DeadlockDetector` for deadlocks.
 """
@@ -32,12 +32,12 @@ from helpers.trace.departure import find_departure
 from helpers.trace.events import Event
 from helpers.trace.joins import find_join_problem
 
-# Time that the other ranks have after a failure to report their errors.
+# Time for the other ranks to report their errors after a failure.
 GRACE_PERIOD_S = 1.0
-# The same while rank 0 is in monitored_barrier: it still asks the others one by one, to name the missing
-# ranks.
+# The time for this if rank 0 is in monitored_barrier, which still asks the other ranks one by one, to find
+# the missing ones.
 MONITORED_GRACE_PERIOD_S = 3.0
-# Time that ranks have to report their position when their budget is used up.
+# Time for ranks to report their position when their budget is used up.
 _FINAL_REPORT_S = 0.5
 
 
@@ -48,7 +48,8 @@ def monitor_world(world: World, timeout: float, display: NoDisplay) -> RankFailu
     try:
         return _poll_until_done(world, timeout, display, detector, start)
     except KeyboardInterrupt:
-        # The ranks run until this exception leaves the launch, so they can still report their position.
+        # The ranks keep running until this exception leaves the launch, so they can still report their
+        # position.
         world.ask_status_and_wait(_FINAL_REPORT_S)
         display.show_stopped(world, detector, time.monotonic() - start)
         raise
@@ -105,7 +106,7 @@ def _blocked_calls(world: World) -> list[Event | None]:
 
 
 def _grace_period(world: World) -> float:
-    """Return the time that the other ranks have after a failure to report theirs, in seconds."""
+    """Return the time, in seconds, for the other ranks to report their failures after the first failure."""
     return max(
         (MONITORED_GRACE_PERIOD_S for event in _blocked_calls(world) if _is_monitored(event)),
         default=GRACE_PERIOD_S,
@@ -113,7 +114,7 @@ def _grace_period(world: World) -> float:
 
 
 def _all_others_blocked(world: World) -> bool:
-    """Return whether all unfinished ranks have been blocked in a call for 150 ms, so that none continues."""
+    """Return whether all unfinished ranks have been blocked in a call for 150 ms, so none will continue."""
     latest_start_ns = time.monotonic_ns() - 150_000_000
     return all(
         event is not None and event.start_ns < latest_start_ns and not _is_monitored(event)
@@ -172,7 +173,7 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
 
 
 def _failed(world: World, error: RankError, consequences: tuple[RankError, ...]) -> RankFailed:
-    """Return the failure of a raising rank, with the cause if the other ranks show it."""
+    """Return the failure of a raising rank, and its cause if the other ranks show it."""
     explanation = ""
     if error.joins is not None:
         explanation = _explain_failed_join(world, error)

@@ -1,8 +1,8 @@
-"""Make a forked rank, and the processes that it starts, begin and end like a new process under torchrun.
+"""Make a forked rank and its child processes begin and end like new processes under torchrun.
 
 `worker` calls this in the rank. A fork copies the server's random states, exit handlers and `__main__`. A
-rank also has no script: a forked child would run on into the rank's loop, and a spawned one would import the
-server's script.
+rank also has no script: a forked child would continue in the rank's loop, and a spawned child would import
+the server's script.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def seed_from_system() -> None:
 
     torch.default_generator.seed()
     random.seed()
-    if "numpy.random" in sys.modules:  # Otherwise numpy seeds it on the first import.
+    if "numpy.random" in sys.modules:  # Otherwise numpy seeds its state when first imported.
         sys.modules["numpy.random"].seed()
 
 
@@ -77,13 +77,13 @@ _dropped_registries: list[object] = []
 
 
 def drop_server_finalizers() -> None:
-    """Drop the server's exit handlers and finalizers, to keep a rank from running them."""
+    """Drop the server's exit handlers and finalizers, so that the rank does not run them."""
     atexit._clear()
     if (logging := sys.modules.get("logging")) is not None:  # Also registered in a new process.
         atexit.register(logging.shutdown)
     if (util := sys.modules.get("multiprocessing.util")) is not None:
         atexit.register(util._exit_function)
-    # Keep the old registry, because freeing it would copy each memory page with one of its entries.
+    # Keep the old registry, because freeing it would copy each memory page that holds one of its entries.
     finalize: Any = weakref.finalize
     _dropped_registries.append(finalize._registry)
     finalize._registry = {}
@@ -111,7 +111,7 @@ def run_exit_handlers() -> None:
 
 @contextmanager
 def catch_clean_exit() -> Iterator[None]:
-    """Treat sys.exit() and sys.exit(0) as a return without a value, because the exit code of both is 0."""
+    """Treat sys.exit() and sys.exit(0) as a return without a value, because both exit with code 0."""
     try:
         yield
     except SystemExit as exit_error:
@@ -136,7 +136,7 @@ def export_main_on_spawn(folder: Path) -> None:
     """
     vars(multiprocessing.process)["ORIGINAL_DIR"] = (
         os.getcwd()
-    )  # The child starts in this rank's folder, not in the server's.
+    )  # The child starts in this rank's folder, not in the server's folder.
     original = multiprocessing.spawn.get_preparation_data
 
     def preparation_data(name: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _is_picklable(value: object) -> bool:
 def end_forked_child(error: BaseException | None) -> NoReturn:
     """End a child of `os.fork()` like a script: with 0, or with 1 and a traceback after an error.
 
-    Otherwise the child would return to the rank's loop and wait forever for a task.
+    Otherwise the child would return to the rank's loop, where it would wait forever for a task.
     """
     code = 0
     if isinstance(error, SystemExit):
@@ -199,7 +199,7 @@ def end_forked_child(error: BaseException | None) -> NoReturn:
 
 
 def _skip_course_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Remove the frames of the machinery that called the learner's code."""
+    """Return a traceback without the course's frames that called the learner's code."""
     while trace is not None and code_kind(trace.tb_frame.f_code) is not LEARNER:
         trace = trace.tb_next
     return trace

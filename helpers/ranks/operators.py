@@ -1,4 +1,4 @@
-"""Take apart operators made by torch.library.custom_op, and make them again in another process.
+"""Take apart operators made by torch.library.custom_op, and recreate them in another process.
 
 The dispatcher's record of an operator is in C++, but torch keeps the operator's parts in Python.
 """
@@ -13,9 +13,9 @@ _OPERATOR_FUNCTIONS = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vm
 
 
 def describe_operator(op: Any) -> dict[str, Any]:
-    """Return the parts of an operator from which `make_operator` can make it again."""
+    """Return the parts of an operator from which `make_operator` can recreate it."""
     parts = {part: vars(op)[part] for part in _OPERATOR_FUNCTIONS}
-    # Not from `_backend_fns`, which holds them inside torch's wrappers, which refer to the operator.
+    # In `_backend_fns` the functions are inside torch's wrappers, which refer to the operator.
     kernels = {kind: _unwrap(fn) for kind, fn in op._backend_fns.items()}
     dispatch = dict(op._torch_dispatch_fns)
     autocast = dict(op._autocast_dtype)
@@ -38,7 +38,7 @@ def _unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_operator(description: dict[str, Any]) -> Any:
-    """Make an operator, unless this process already has one of that name, such as from an earlier run."""
+    """Make an operator, unless this process has one with this name, for example from an earlier run."""
     from torch._library import custom_ops
 
     namespace, name, schema, fn, tags = description["made of"]

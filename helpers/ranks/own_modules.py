@@ -1,4 +1,4 @@
-"""Remember the values in the learner's modules after their import, and find later changes.
+"""Remember the values in the learner's modules after their imports, and find later changes.
 
     import my_model
     my_model.SCALE = 10
@@ -33,7 +33,7 @@ _MAX_PARTS, _MAX_LEVELS = 2_000, 40
 _MISSING = object()
 # module -> the values of its names after its import
 _IMPORTED_VALUES: dict[str, dict[str, Any]] = {}
-# module -> the time of its file's last change before its import, in nanoseconds; and the reported change
+# module -> times, in nanoseconds, of its file's last change before its import and of the reported change
 _CHANGED_AT: dict[str, int] = {}
 _REPORTED_CHANGE: dict[str, int] = {}
 
@@ -58,7 +58,7 @@ def _find_module(folder: str) -> Any:
 
 
 def remember_imports() -> None:
-    """Remember the values of the learner's modules, both already imported and later ones."""
+    """Remember the values of the learner's modules: both those already imported and those imported later."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and name not in _IMPORTED_VALUES and is_learner_module(module):
             _record_module(name, module)
@@ -81,7 +81,7 @@ def _modification_time(module: types.ModuleType) -> int:
 
 
 def notes_for_new_ranks() -> tuple[str, ...]:
-    """Return a note, once per change, for each file whose import on ranks differs from the notebook's."""
+    """Return a note, once per change, for each file that ranks would import differently from the notebook."""
     notes = []
     for file, name, changed_at in _module_files():
         if _CHANGED_AT[name] != changed_at != _REPORTED_CHANGE.get(name):
@@ -94,7 +94,7 @@ def notes_for_new_ranks() -> tuple[str, ...]:
 
 
 def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
-    """Return a note, once per change, for each file that live ranks may have imported before it changed.
+    """Return a note, once per change, for each changed file that live ranks may already have imported.
 
     Args:
         known_times: The time of each file's last change, as seen by these ranks' cells. It is updated.

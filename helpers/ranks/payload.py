@@ -19,12 +19,13 @@ from helpers.ranks.launch_options import Task
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` further arguments of rank r.
+    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` more arguments for rank r.
 
-    `per_rank[r]` continues `shared`, for the same Unpickler: an object of both is one object on the rank.
+    `per_rank[r]` continues `shared` and is read by the same Unpickler, so an object that occurs in both is
+    one object on the rank.
 
-    has_settings: whether `shared` begins with cells' settings for their process, which must be applied before
-    the rest is read. sources: the cells whose code is sent, by file, so that a rank can show its lines.
+    has_settings: whether `shared` begins with settings made in cells, which must be applied before the rest
+    is read. sources: the cells whose code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
@@ -45,7 +46,7 @@ def make_payload(
     settings: SentSettings = NO_SETTINGS,
 ) -> Payload:
     """Pickle the function and its arguments. Raise CannotSend with the name of an unsendable variable."""
-    from helpers.ranks import sending, unsendable  # Not at the top, because they import torch.
+    from helpers.ranks import sending, unsendable  # Import these here, because they import torch.
 
     if not callable(fn):
         raise LaunchError(
@@ -72,7 +73,7 @@ def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS
     from helpers.ranks import sending, unsendable
 
     try:
-        # Not into __main__: live ranks may have other variables under these names.
+        # Do not use __main__, because live ranks may have other variables under these names.
         shared, sources = sending.dumps(
             dict(names), use_main=False, earlier_objects=settings.values
         )
@@ -85,9 +86,9 @@ def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS
 
 
 def _check_arguments(args: Sequence[Any], rank_args: Sequence[Sequence[Any]]) -> None:
-    """Refuse a lock or queue as an argument, because the ranks would not share it.
+    """Refuse locks and queues as arguments, because the ranks would not share them.
 
-    A lock that a function only mentions is allowed: each process that runs a script creates a separate one.
+    A lock that a function only mentions is allowed: each process that runs a script creates a separate lock.
     """
     from helpers.ranks import unsendable
 

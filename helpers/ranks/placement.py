@@ -43,18 +43,18 @@ class SpawnedServer(subprocess.Popen[bytes]):
     """A rank server started as a program. It is the leader of a new session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
-        # A Stop goes to the kernel's whole process group. It would end the new process, which has no
-        # separate session yet and starts with Python's default handlers. So the process starts with SIGINT
-        # blocked, and unblocks the signal once it ignores it (`_Server.prepare`).
+        # A Stop goes to the kernel's whole process group. It would end the new process, which has no separate
+        # session yet and starts with Python's default handlers. So SIGINT is blocked when the process starts,
+        # and unblocked after the process has set a handler that ignores it (`_Server.prepare`).
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            # -P: a timeit.py or json.py in the learner's folder must not replace Python's module.
+            # With -P, a timeit.py or json.py in the learner's folder does not replace Python's module.
             super().__init__(
                 [sys.executable, "-P", "-c", program],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # A Ctrl-C or Stop for the kernel must not reach the server.
+                start_new_session=True,  # Ctrl-C or Stop must only reach the kernel, not the server.
                 **options,
             )
         finally:
@@ -65,7 +65,7 @@ class SpawnedServer(subprocess.Popen[bytes]):
 
 
 class ForkedServer:
-    """A rank server forked by its launcher. It is the leader of a new session."""
+    """A rank server forked by its launcher. The server is the leader of a new session."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -76,7 +76,7 @@ class ForkedServer:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:
-                # A cell has already waited for this process, so its exit code is lost.
+                # Code in a cell has already waited for this process, so its exit code is lost.
                 self._code = -1
             else:
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -108,8 +108,8 @@ class RankSite(Protocol):
     Attributes:
         root: The folder that contains `helpers`, as a path for the server.
         scratch: The folder for the files of its worlds, as a path for the server.
-        most_output: Maximum number of bytes that a rank may print before it is killed; 0 for no limit. The
-            kept part has a separate limit.
+        most_output: Maximum number of bytes that a rank may print before it is killed; 0 for no limit. A
+            separate limit applies to the stored part.
         most_result: The limit for one returned value, in bytes.
         most_parts: Maximum number of commas and brackets in the value's text; 0 for no limit.
     """
@@ -158,14 +158,14 @@ class Site(RankSite, Protocol):
         """
 
     def host_pid(self, pid: int) -> int:
-        """Return the launcher's pid of the process that has `pid` for the server; 0 if there is none."""
+        """Return the launcher's id of a process whose id is `pid` for the server; 0 if there is none."""
 
     def close(self) -> None:
         """Remove the place's files, after the server has exited."""
 
 
 class LocalSite:
-    """A place next to the launcher, with the same files, environment and process ids."""
+    """A place next to the launcher, sharing its files, environment and process ids."""
 
     emptied: tuple[str, ...] = ()
     idle_s: float = 300.0
@@ -174,7 +174,7 @@ class LocalSite:
     most_result = wire.MAX_BYTES[wire.RESULT]
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
-        """Prepare a place. variables: for the server, in addition to this process's environment."""
+        """Prepare a place. variables: the server's variables, in addition to this process's environment."""
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
         self._variables = dict(variables or {})
@@ -217,8 +217,8 @@ class ForkingSite(LocalSite):
     """A place next to the launcher, from which the server is forked, so that both share torch's memory.
 
     The launcher must have only one thread, and must have called `preload.import_for_sharing`. The server
-    never exits when idle: it holds little private memory, and it could not be forked again once the kernel
-    has threads.
+    never exits when idle, because it holds little private memory, and it could not be forked again once the
+    kernel has threads.
     """
 
     idle_s = 0.0
@@ -239,13 +239,13 @@ class ForkingSite(LocalSite):
         return ForkedServer(pid)
 
     def _serve(self, control: int, log: int, method: str, env: Mapping[str, str]) -> None:
-        os.setsid()  # A Ctrl-C or Stop for the kernel must not reach the server.
+        os.setsid()  # Ctrl-C or Stop must only reach the kernel, not the server.
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
             os.dup2(source, target)
         # A copy of the launcher's end would keep the socket open after the launcher has exited.
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd != control:
-                with contextlib.suppress(OSError):  # the descriptor that listed the others
+                with contextlib.suppress(OSError):  # the descriptor used for listing the others
                     os.close(fd)
         os.environ.update(env)
         del sys.argv[1:]  # Otherwise argparse in a rank would read the kernel's arguments.

@@ -1,7 +1,7 @@
-"""Import modules in a rank server before it forks ranks, so that no rank has to.
+"""Import modules in a rank server before it forks ranks, so that no rank has to import them.
 
-Callers: `server`; in a sandbox, the process from which servers are forked; and the course's kernel, which
-forks its server.
+It is called by `server`, by the process in a sandbox from which servers are forked, and by the course's
+kernel, which forks its server.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from helpers.ranks.launch_options import has_gpu_driver
 
-# Modules imported by a grader's rank servers, because the first use of each in a fork takes 0.1 to 1 s. A
-# learner's server only imports the modules that `preload_scan` has found in a program's text.
+# Modules imported by a grader's rank servers, because in a fork the first use of each module takes 0.1 to 1
+# s. A learner's server only imports the modules that `preload_scan` has found in a program's text.
 GRADER_MODULES = (
     "numpy.random",
     "torch.nn.parallel",
@@ -39,7 +39,7 @@ GRADER_MODULES = (
 
 @dataclass
 class _Importer:
-    """State of the preloaded modules: imported, imported by this process itself, and torch set up."""
+    """State of preloading: whether modules are imported, and by this process, and whether torch is set up."""
 
     has_imported: bool = False
     has_imported_itself: bool = False
@@ -47,8 +47,8 @@ class _Importer:
 
 
 _importer = _Importer()
-# Comparing process ids would not show this, because a sandbox's template and its servers are all process 1
-# of separate namespaces.
+# Process ids cannot replace this flag, because a sandbox's template and its servers are all process 1 of
+# separate namespaces.
 os.register_at_fork(after_in_child=lambda: setattr(_importer, "has_imported_itself", False))
 
 _NEEDED_MODULES = (
@@ -58,8 +58,8 @@ _NEEDED_MODULES = (
     "helpers.ranks.worker",
     "helpers.trace.recorder",
     "helpers.trace.log",
-    "resource",  # Otherwise each rank imports it at its start.
-    # Otherwise each rank imports it when creating its first storage.
+    "resource",  # Otherwise each rank imports it when starting.
+    # Otherwise each rank imports the module when creating its first storage.
     "torch.utils.serialization.config",
 )
 
@@ -70,7 +70,7 @@ _MADV_COLLAPSE = 25
 def import_all(modules: Sequence[str] = ()) -> None:
     """Import `modules` and the modules that every rank needs, and set torch up for ranks."""
     if _importer.is_server:
-        return  # The parent process has done it.
+        return  # The parent process has imported them.
     if not _importer.has_imported:
         _import((*_NEEDED_MODULES, *modules))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
@@ -93,14 +93,14 @@ def import_for_sharing(modules: Sequence[str]) -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    gc.disable()  # Imports create no garbage, and looking for it takes a tenth of the time.
+    gc.disable()  # Imports create no garbage, and looking for garbage takes a tenth of their time.
     for name in modules:
         importlib.import_module(name)
     _importer.has_imported = _importer.has_imported_itself = True
 
 
 def _freeze_memory() -> None:
-    gc.freeze()  # The collector then does not touch, and so does not copy, pages shared by fork.
+    gc.freeze()  # So the collector neither touches nor copies pages shared by fork.
     gc.enable()
     _collapse_pages()
 
@@ -109,11 +109,12 @@ def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
     """Import modules that ranks are likely to need."""
     gc.disable()  # as above
     for name in modules:
-        # A module that cannot be imported also fails in the ranks, which report it. The server continues.
+        # If a module cannot be imported, its import also fails in the ranks, which report the error. So the
+        # server continues.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
-        # init_process_group empties this cache. Doing it here saves ranks from copying its pages.
+        # init_process_group empties this cache. Emptying it here saves ranks from copying its pages.
         rules.clear_lru_cache()
     _freeze_memory()
 
@@ -121,9 +122,9 @@ def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
 def _collapse_pages() -> None:
     """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
 
-    Fork then copies a few hundred entries of the page table instead of forty thousand, and a rank's end
-    frees as few. When a rank writes to such a page, it splits its view of the page and copies 4 kB, as
-    before.
+    Then a fork only copies a few hundred entries of the page table instead of forty thousand, and a rank's
+    exit frees equally few. When a rank writes to a large page, its view of the page is split and 4 kB are
+    copied, as before.
     """
     if not _importer.has_imported_itself:
         # The memory is shared with the parent process, so all of it would be copied.

@@ -1,8 +1,9 @@
-"""Find in a program's text the modules that it will import, so that the rank server can import them once.
+"""Find the modules that a program will import in its text, so that the rank server can import them once.
 
 The first optimizer, DDP or compiled function of a process imports 800 modules, which takes a second on each
-rank of each launch. If the text of a cell or the data for the ranks mentions one of these, the server imports
-its modules before forking. Other programs do not wait, and need no memory for the modules.
+rank of each launch. If the text of a cell or the data for the ranks mentions one of these features, the
+server imports its modules before forking. Other programs need neither the time nor the memory for these
+modules.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _MODULES_BY_PATTERN: dict[str, tuple[str, ...]] = {
     r"ZeroRedundancy": ("torch.distributed.optim", *_COMPILER_MODULES),
     r"distributed\.checkpoint|dcp": ("torch.distributed.checkpoint", *_COMPILER_MODULES),
     r"_functional_collectives|funcol": ("torch.distributed._functional_collectives",),
-    # torch compares a given gradient's shape with its tensor's by symbolic shapes: 485 modules.
+    # When a gradient is passed, torch compares its shape with the tensor's by symbolic shapes, which need 485
+    # modules.
     r"\.backward\((?!\)|retain_graph)|autograd\.grad|autograd\.backward": (
         "torch.fx.experimental.symbolic_shapes",
     ),
@@ -45,13 +47,13 @@ _MODULES_BY_PATTERN: dict[str, tuple[str, ...]] = {
 _MODULES_BY_REGEX = {
     re.compile(words.encode()): modules for words, modules in _MODULES_BY_PATTERN.items()
 }
-# Programs of exercises. A payload also names the engine's modules, but they are already imported.
+# Programs of exercises. A payload also mentions the engine's modules, but these are already imported.
 _EXERCISE_MODULE_PATTERN = re.compile(rb"helpers\.exercises(?:\.\w+)+")
 # Inductor starts processes when it is imported, but a rank server must start only ranks.
 _TORCH_MODULE_PATTERN = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _DRIVER_NAME = b"helpers.checks.driver"
 _DRIVER_MODULES = ("helpers.checks.driver", "helpers.checks.adversarial")
-# Number of bytes to search. Beyond them there are tensors, not names.
+# Number of bytes to search. The rest of a payload contains tensors, not names.
 _MAX_SCANNED_BYTES = 1 << 20
 
 
@@ -69,7 +71,8 @@ def find_imports(*texts: bytes) -> list[str]:
         if any(map(words.search, beginnings))
         for name in modules
     ]
-    # Only modules that this process has imported: texts of other processes must not choose imports.
+    # Only use modules that this process has imported, because texts of other processes must not choose
+    # imports.
     programs = [
         n for n in sorted(exercise_modules) if "in_ranks" in n.split(".") and n in sys.modules
     ]
@@ -77,7 +80,7 @@ def find_imports(*texts: bytes) -> list[str]:
 
 
 def torch_modules(names: Iterable[str]) -> list[str]:
-    """Return torch's modules among the names that a rank reports as imported."""
+    """Return torch's modules among those that a rank reports as imported."""
     return [name for name in names if _TORCH_MODULE_PATTERN.fullmatch(name)]
 
 

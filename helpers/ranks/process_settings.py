@@ -1,7 +1,7 @@
-"""Process-wide settings that cells may change and ranks take over, with functions for reading and setting.
+"""Process-wide settings that cells may change and ranks adopt, with functions for reading and setting them.
 
-`carried_settings` carries them from the cells to the ranks. `clean_settings` resets them for the duration of
-a check.
+`carried_settings` sends them from the cells' process to the ranks. `clean_settings` resets them for the
+duration of a check.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from helpers.ranks.operators import learner_operators
 class Setting:
     """One setting of a process.
 
-    calls: the last words of the calls that change it. The setting is only read if the learner's code
-    contains such a call. If None, it is read at each launch, because reading is cheap and a library may also
-    change it.
+    calls: the last words of the calls that change the setting. It is only read if the learner's code contains
+    such a call. If `calls` is None, the setting is read at each launch, because reading it is cheap and a
+    library may also change it.
     """
 
     name: str
@@ -43,7 +43,7 @@ def _deterministic_settings() -> tuple[bool, bool]:
     )
 
 
-# Filters set by Python, IPython and the modules imported so far. A new process sets the same ones.
+# Filters set by Python, IPython and the modules imported so far. A new process sets the same filters.
 _INITIAL_FILTERS = list(warnings.filters)
 
 
@@ -68,7 +68,7 @@ def _set_filters(filters: list[Any]) -> None:
 
 
 def learner_loggers() -> Iterator[tuple[str, logging.Logger]]:
-    """Yield the root logger and all loggers outside libraries, because ranks import libraries themselves."""
+    """Yield the root logger and all loggers except those of libraries, which ranks import themselves."""
     for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
         library = sys.modules.get(name.partition(".")[0]) if name else None
         is_installed = "site-packages" in str(getattr(library, "__file__", None))

@@ -26,7 +26,7 @@ from helpers.ranks.threads import (
     thread_times,
 )
 
-# Programs that a rank may start and that never send a message or a signal on their own initiative.
+# Programs that a rank may start but that never send a message or a signal on their own initiative.
 _HELPER_PROGRAMS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 _MAX_PROCESSES = 1000
 # A process's running and queueing times, as returned by `thread_times`.
@@ -38,15 +38,15 @@ class RankSnapshot(Protocol):
 
     @property
     def threads(self) -> Sequence[Thread]:
-        """Its threads, beginning with the main thread; empty if it has ended or its host does not answer."""
+        """The process's threads, main thread first; empty if it has ended or its host does not answer."""
 
     @property
     def has_children(self) -> bool:
-        """Whether a process that it started is still running."""
+        """Whether a process started by the rank is still running."""
 
     @property
     def children_may_act(self) -> bool:
-        """Whether such a process could still send a message or a signal."""
+        """Whether a running child process could still send a message or a signal."""
 
     @property
     def queues(self) -> Mapping[int, tuple[int, int]] | None:
@@ -54,11 +54,11 @@ class RankSnapshot(Protocol):
 
     @property
     def ports(self) -> frozenset[int]:
-        """The TCP ports on which it listens."""
+        """The TCP ports on which the process listens."""
 
     @property
     def lock_holders(self) -> frozenset[int]:
-        """The holders of the file locks for which it waits."""
+        """The holders of the file locks for which the process waits."""
 
     @property
     def in_flight(self) -> bool:
@@ -79,7 +79,7 @@ class WorldSnapshot(Protocol):
 class LocalRank:
     """One rank's process on this machine."""
 
-    # Between two processes of one machine, a message is in the receiver's queue at once.
+    # Between two processes on one machine, a message arrives in the receiver's queue at once.
     in_flight = False
 
     def __init__(self, pid: int) -> None:
@@ -119,14 +119,14 @@ class LocalSnapshot:
 
     @property
     def orphan_may_act(self) -> bool:
-        """Whether the server has adopted such a process, which still has the session of its rank."""
+        """Whether the server has adopted such a process, which still belongs to its rank's session."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
 
 
 def local_snapshot(pids: Mapping[int, int], server: int) -> LocalSnapshot:
-    """Return a view of a rank server's ranks with these process ids (0 if one has not started yet)."""
+    """Return a view of a rank server's ranks with these process ids (0 for ranks that have not started)."""
     return LocalSnapshot({rank: LocalRank(pid) for rank, pid in pids.items()}, server)
 
 
@@ -134,7 +134,7 @@ def local_snapshot(pids: Mapping[int, int], server: int) -> LocalSnapshot:
 class RemoteRank:
     """A host's report about one of its ranks: see `RankSnapshot`.
 
-    If the host did not look at the rank's children, they may act.
+    If the host did not inspect the rank's children, they are assumed to be able to act.
     """
 
     threads: list[Thread] = field(default_factory=list)
@@ -143,7 +143,7 @@ class RemoteRank:
     queues: dict[int, tuple[int, int]] | None = None
     ports: frozenset[int] = frozenset()
     in_flight: bool = False
-    # The kernel does not name the holder of a lock on a file that several hosts share.
+    # For a file shared by several hosts, the kernel does not report the holder of a lock.
     lock_holders: frozenset[int] = frozenset()
 
 
@@ -157,7 +157,7 @@ class HostSnapshot:
 
 
 def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> HostSnapshot:
-    """Look at a rank server's ranks for a kernel on another host; see `Servers.inspect_ranks`."""
+    """Inspect a rank server's ranks for a kernel on another host; see `Servers.inspect_ranks`."""
     times, snapshot = process_times(pids.values()), local_snapshot(pids, server)
     if threads_only:
         ranks = {
@@ -165,7 +165,7 @@ def host_snapshot(pids: Mapping[int, int], server: int, threads_only: bool) -> H
             for rank, rank_snapshot in snapshot.ranks.items()
         }
         return HostSnapshot(ranks, True, times)
-    # Read the table once: it is the same for all ranks, and long on a busy machine.
+    # Read the table once, because it is the same for all ranks, and long on a busy machine.
     table = list(connections(os.getpid()))
     ranks = {
         rank: _remote_rank(rank_snapshot, table) for rank, rank_snapshot in snapshot.ranks.items()
@@ -193,14 +193,14 @@ def process_times(pids: Iterable[int]) -> dict[int, Times]:
 def _may_act(child: int) -> bool:
     """Return whether a rank's child process could still send a message or a signal.
 
-    Data loaders are excluded, because a rank that waits for a data loader waits at a pipe.
+    Data loaders are excluded: a wait for a data loader is recognized as a wait at a pipe.
     """
     with contextlib.suppress(OSError):
         description = (
             Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
         )
         return not any(word in description for word in _HELPER_PROGRAMS)
-    return False  # It has ended.
+    return False  # The child has ended.
 
 
 def _session(pid: int) -> int:

@@ -22,12 +22,12 @@ _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _TREE_TIMEOUT_S, _MIN_EMPTY_LOOKS = 10.0, 3
 _TRACKER_TIMEOUT_S, _EXEC_TIMEOUT_S = 8.0, 0.5
-# Load it before any fork, because a new rank, or a program before its exec, must not load a library.
+# Load the library before any fork, because a new rank, or a program before its exec, must not load one.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, *arguments: Any) -> None:
-    """Set an attribute of this process in the Linux kernel. Raise OSError if it refuses."""
+    """Set an attribute of this process in the Linux kernel. Raise OSError if the kernel refuses."""
     words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*arguments, 0, 0, 0, 0)[:4]]
     if _LIBC.prctl(option, *words):
         code = ctypes.get_errno()
@@ -37,7 +37,7 @@ def prctl(option: int, *arguments: Any) -> None:
 def end_with_parent(number: int = signal.SIGKILL) -> None:
     """Ask the kernel to send this process a signal when its parent ends (on Linux).
 
-    This has no effect if the parent has already ended, and the kernel forgets it when the process
+    This has no effect if the parent has already ended, and the kernel drops the setting when the process
     changes its user.
     """
     if sys.platform == "linux":
@@ -52,7 +52,7 @@ def adopt_orphans() -> None:
 
 def children_of(pid: int) -> Iterator[int]:
     """Yield the ids of a process's children, including adopted ones; none if there is no /proc."""
-    with suppress(OSError):  # It may exit at any moment.
+    with suppress(OSError):  # The process may exit at any moment.
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
                 text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def namespace_pid(pid: int) -> int:
 
 
 def kill_process(pid: int) -> None:
-    """Kill a process. If it is the first of its namespace, the kernel kills all others in it."""
+    """Kill a process. If it is the first process of its namespace, the kernel kills all others there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
@@ -88,8 +88,8 @@ def kill_process(pid: int) -> None:
 def kill_orphan(pid: int, spared_group: int = 0) -> None:
     """Kill an adopted child and its process group, unless it is this process's group or `spared_group`.
 
-    The kernel signals a whole group at once, including a process that is being forked into it. If
-    endlessly forking processes were killed one by one, they could fork faster.
+    The kernel signals a whole group at once, including a process that is being forked into it. Endlessly
+    forking processes could fork faster than they could be killed one by one.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -101,16 +101,16 @@ def kill_orphan(pid: int, spared_group: int = 0) -> None:
 def end_process_groups(leaders: Collection[int], other_leaders: Collection[int] = ()) -> None:
     """End groups of processes by their leaders, but first let shared-memory trackers finish.
 
-    A process that creates named shared memory or semaphores starts a tracker in its group: a program of
-    `multiprocessing`, or of joblib's loky, that removes leftover objects when all its users have ended.
+    A process that creates named shared memory or semaphores starts a tracker in its group. This program of
+    `multiprocessing`, or of joblib's loky, removes leftover objects when all its users have ended.
 
     Args:
         leaders: Present or recent children of this process.
-        other_leaders: Children that lead other groups, which continue.
+        other_leaders: Children that lead other groups, which keep running.
     """
     members = _group_members(leaders, other_leaders)
     trackers = [pid for pid in members if pid not in leaders and _is_tracker(pid)]
-    if os.getpid() == 1:  # Nothing outlives a sandbox, so there is nothing to track.
+    if os.getpid() == 1:  # Nothing outlives a sandbox, so nothing needs to be cleaned up.
         trackers = []
     tracked_groups = {members[pid] for pid in trackers}
     for leader in leaders:
@@ -120,7 +120,7 @@ def end_process_groups(leaders: Collection[int], other_leaders: Collection[int] 
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(
                 leader, signal.SIGSTOP
-            )  # A running leader could fork faster than its members are killed.
+            )  # A running leader could fork faster than its group's members are killed.
     for pid, group in _group_members(
         tracked_groups, {*leaders, *other_leaders} - tracked_groups
     ).items():
@@ -157,7 +157,7 @@ def _group_of(pid: int) -> int:
 def _is_tracker(pid: int) -> bool:
     deadline = time.monotonic() + _EXEC_TIMEOUT_S
     with suppress(OSError):
-        # In the middle of its exec a process has no command line yet, and its rank can have ended by then.
+        # In the middle of its exec, a process has no command line yet, and its rank may already have ended.
         while not (line := Path(f"/proc/{pid}/cmdline").read_bytes()):
             if _state(pid) in _ENDED or time.monotonic() > deadline:
                 return False
@@ -182,8 +182,8 @@ def end_process_tree(root: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all its descendants.
 
     The process is only stopped until no descendant is left. Meanwhile orphans become its children, so they
-    can be found; if it were dead, the machine's first process might adopt them. One look can miss an
-    endlessly forking process, so several looks in a row must find nothing.
+    can be found; if it were dead, the machine's first process might adopt them. A single look can miss an
+    endlessly forking process, so several consecutive looks must find nothing.
     """
     with suppress(ProcessLookupError):
         os.kill(root, signal.SIGSTOP)
@@ -199,6 +199,6 @@ def end_process_tree(root: int) -> None:
 
 def kill_group(pid: int) -> None:
     """Kill a process and the whole group that it leads."""
-    for kill in (os.killpg, os.kill):  # Right after its start, it has no group yet.
+    for kill in (os.killpg, os.kill):  # A new process has no group yet.
         with suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

@@ -21,20 +21,20 @@ from typing import Any
 
 from helpers.trace.frames import LEARNER, TORCH, code_kind, file_in_torch
 
-# Number of values to search. The thread of a logger reaches a few hundred.
+# Number of values to search. A logger's thread reaches a few hundred values.
 _MAX_VALUES = 4_000
-# Modules that communicate between ranks. The modules of their functions and classes begin with these names.
+# Modules that communicate between ranks. The module names of their functions and classes begin with these.
 _COMMUNICATING = (
     "torch.distributed",
     "torch._C._distributed",
     "torch.nn.parallel",
     "helpers.",
 )
-# The rest of torch may call a learner's hooks, except for its plain values and its event writers.
+# Parts of torch that cannot call a learner's hooks: its plain values and its event writers.
 _PLAIN_TORCH = ("torch.utils.tensorboard", "torch.utils._tensorboard")
 _PLAIN_TORCH_TYPES = frozenset({"Tensor", "Parameter", "dtype", "device", "Size", "Generator"})
-# By these names, code can reach anything, end the process, or interrupt the main thread. A backward pass
-# may reduce gradients.
+# With these names, code can reach anything, end the process, or interrupt the main thread. `backward` is
+# included because it may reduce gradients.
 _POWERFUL_NAMES = frozenset(
     """
     eval exec compile __import__ import_module globals vars backward interrupt_main raise_signal
@@ -80,7 +80,7 @@ def can_communicate(frame: FrameType | None) -> bool:
             search.values += list(frame.f_locals.values())
             frame = frame.f_back
         return search.finds_communication()
-    except Exception:  # A learner's class may raise anything.
+    except Exception:  # A learner's class may raise any exception.
         return True
 
 
@@ -91,33 +91,33 @@ def _is_torch_code(code: CodeType) -> bool:
 
 @dataclass
 class _Search:
-    """The values that a thread's code can reach. found: whether one of them communicates."""
+    """The values that a thread's code can reach. communicates: whether one of these values communicates."""
 
     values: list[Any] = field(default_factory=list)
-    found: bool = False
-    _seen: set[int] = field(default_factory=set)
+    communicates: bool = False
+    _visited_ids: set[int] = field(default_factory=set)
 
     def finds_communication(self) -> bool:
         for count, value in enumerate(self.values):  # The list grows during the loop.
-            if self.found or count > _MAX_VALUES:
+            if self.communicates or count > _MAX_VALUES:
                 return True
-            if type(value) not in _PLAIN_TYPES and id(value) not in self._seen:
-                self._seen.add(id(value))
+            if type(value) not in _PLAIN_TYPES and id(value) not in self._visited_ids:
+                self._visited_ids.add(id(value))
                 self._visit(value)
-        return self.found
+        return self.communicates
 
     def add_code(self, code: CodeType, names: Mapping[str, Any]) -> None:
         """Add the values of all global names, and attributes of modules, that a function's code uses."""
         if code_kind(code) is not LEARNER and "site-packages" not in code.co_filename:
             return  # The standard library only calls functions that were passed to it.
-        if id(code) in self._seen:
+        if id(code) in self._visited_ids:
             return
-        self._seen.add(id(code))
+        self._visited_ids.add(id(code))
         used = set(code.co_names)
         imported = any(name.startswith(_COMMUNICATING) for name in used)
         if imported or not used.isdisjoint(_POWERFUL_NAMES):
-            self.found = True
-        # An attribute may have the name of a variable, so go by the instruction.
+            self.communicates = True
+        # An attribute may have the same name as a variable, so check the instruction.
         for instruction in dis.get_instructions(code):
             name = str(instruction.argval)
             if instruction.opname == "IMPORT_NAME":
@@ -129,7 +129,7 @@ class _Search:
                 self.add_code(constant, names)
 
     def _add_global(self, value: Any, used: set[str]) -> None:
-        """Add a value. If it is a module, add its attributes whose names the code uses."""
+        """Add a value. If it is a module, add those of its attributes whose names the code uses."""
         self.values.append(value)
         if isinstance(value, types.ModuleType):
             attributes = vars(value)
@@ -137,7 +137,7 @@ class _Search:
 
     def _visit(self, value: Any) -> None:
         if isinstance(value, types.ModuleType):
-            self.found |= value.__name__.startswith(_COMMUNICATING)
+            self.communicates |= value.__name__.startswith(_COMMUNICATING)
         elif isinstance(value, types.FunctionType):
             self._visit_function(value)
         elif isinstance(value, type):
@@ -146,7 +146,7 @@ class _Search:
             pass
         elif type(value) is types.GeneratorType:
             self.add_code(value.gi_code, {})
-            self.found = True  # Its frame may hold anything.
+            self.communicates = True  # A frame may hold anything.
         elif not _is_plain_torch(type(value)):
             self._visit_class(type(value))
             self.values += _referents(value)
@@ -154,8 +154,8 @@ class _Search:
     def _visit_function(self, function: types.FunctionType) -> None:
         module = function.__module__ or ""
         if module == "threading":
-            return  # For example, the hook for a thread's exception. torch has replaced it.
-        self.found |= module.startswith(_COMMUNICATING)
+            return  # For example, the hook for exceptions in threads, which torch has replaced.
+        self.communicates |= module.startswith(_COMMUNICATING)
         self.values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         self.values += list(function.__closure__ or ())
         names = function.__globals__
@@ -168,9 +168,9 @@ class _Search:
             if module.startswith(_COMMUNICATING) or (
                 is_torch and not module.startswith(_PLAIN_TORCH) and not _is_plain_torch(base)
             ):
-                self.found = True
-            if base.__flags__ & _HEAP_TYPE and id(base) not in self._seen:
-                self._seen.add(id(base))
+                self.communicates = True
+            if base.__flags__ & _HEAP_TYPE and id(base) not in self._visited_ids:
+                self._visited_ids.add(id(base))
                 self.values += [
                     part for attribute in vars(base).values() for part in _functions_of(attribute)
                 ]

@@ -73,7 +73,7 @@ def replacement_reporter() -> Callable[[str], None]:
 def this_rank() -> object:
     """Return the object that holds this rank's state.
 
-    Callers later check that it still has the same parts.
+    Callers use it to check later that its parts are still the same.
     """
     return _context
 
@@ -106,7 +106,7 @@ def check_launch_allowed() -> None:
 
     if inside_rank():
         raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
-    # While a spawned child re-imports the main script, it does not know its parent yet.
+    # While re-importing the main script, a spawned child does not know its parent yet.
     importing = getattr(multiprocessing.current_process(), "_inheriting", False)
     if (
         multiprocessing.parent_process() is not None
@@ -129,9 +129,9 @@ def check_launch_allowed() -> None:
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Record the block's duration, as a bar called `name` in this rank's lane.
+    """Record the block's duration, shown as a bar called `name` in this rank's lane.
 
-    Use it around work other than communication, to make overlaps visible in the timeline. Outside a rank it
+    Use it for work other than communication, to make overlaps visible in the timeline. Outside a rank, `span`
     does nothing.
     """
     if _context.recorder is None:

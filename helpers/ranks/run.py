@@ -20,7 +20,7 @@ class PlainError(Exception):
 
 
 class RankFailure(PlainError):
-    """Base class of all failures of a launch's ranks. `.run` holds the results up to the failure."""
+    """Base class of all failures of a launch's ranks. `run` holds the results up to the failure."""
 
     run: Run | None = None
 
@@ -35,8 +35,10 @@ class RankFailure(PlainError):
         """Return the failure's text for a reader who did not call `launch`.
 
         Args:
-            is_alone: Whether the reader's function needs no other rank, so that ranks are not named.
-            with_waits: Whether to list each rank's wait in a deadlock, which a drawing also shows.
+            is_alone: Whether the reader's function needs no other rank, in which case ranks are not
+                mentioned.
+            with_waits: Whether to list each rank's wait in a deadlock. Callers with a drawing of the waits do
+                not need this list.
             with_launch_hint: Whether to mention helpful arguments of `launch`.
         """
         return str(self)
@@ -48,12 +50,12 @@ class Run:
 
     Attributes:
         values: Each rank's return value; None if it did not return.
-        output: Each rank's printed text; if that is more than 100,000 bytes, only its beginning and its end.
-            A displayed Run shows the first and last 100 lines of each rank, each cut to 500 characters (an
-            ellipsis marks the cut).
+        output: Each rank's printed text; if this is more than 100,000 bytes, only its beginning and its end.
+            A displayed Run shows the first and last 100 lines of each rank, and replaces the rest of lines
+            longer than 500 characters with an ellipsis.
         trace: Every communication call.
         failure: The launch's failure, or None.
-        seconds: The time from call to result in the launching process.
+        seconds: The time from the call to its result in the launching process.
         notes: Further notes for the reader.
         replaced: Functions of torch and of the course that a grader's ranks reported as replaced.
         thread_errors: Exceptions, in words, that ended threads of successful ranks.
@@ -93,7 +95,7 @@ class RunningRanks:
     Attributes:
         states: Each rank's state: "running", "returned", "failed" or "died".
         output: Each rank's printed text.
-        waits: The waits of the waiting ranks.
+        waits: The waits of the ranks that are waiting.
         seconds: The launch's running time so far.
         hosts: The host of each rank; empty if all are on this machine.
         checked: The exercise whose answer is being checked on them, or "".
@@ -109,7 +111,7 @@ class RunningRanks:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that is shown just above its failure, whose message contains the words."""
+    """A run shown just above its failure, whose message contains the description."""
 
     run: Run
 

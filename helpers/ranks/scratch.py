@@ -1,6 +1,6 @@
 """Remove files left on disk by ranks, even if they are deeply nested or locked.
 
-The rank server calls this when a launch and every process that could write these files have ended.
+The rank server calls this module after a launch and every process that could write these files have ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def empty_folder(folder: Path, kept_folder: Path | None = None) -> None:
                 elif path == kept_folder:
                     todo.append(path)
                 else:
-                    # Move it to the top, so that no path gets longer than the kernel accepts.
+                    # Move it to the top, so that no path becomes too long for the kernel.
                     moved.append(path.rename(folder / f".{prefix}-{len(moved)}"))
                     todo.append(moved[-1])
     for path in moved:

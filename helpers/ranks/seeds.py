@@ -1,13 +1,13 @@
 """Find random states seeded by a cell, so that each rank starts with the same numbers.
 
-A new process seeds its generators from the system, so draws differ from rank to rank. If the module level of
-a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To know
-which case applies here, a seeded generator must be distinguished from a generator that only made draws.
-torch's seed can be read. The states of `random` and numpy are followed from draw to draw. This must begin
-before a cell can seed them, so a kernel that imports the course also imports numpy.random.
+A new process seeds its generators from the system, so draws differ from rank to rank. But if the module level
+of a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To
+find out which case applies here, a seeded generator must be distinguished from a generator that has only been
+used for drawing. torch's seed can be read. The states of `random` and numpy are followed from draw to draw.
+This must begin before a cell can seed them, so a kernel that imports the course also imports numpy.random.
 
-Only a limited number of draws can be followed. Beyond this number, the calls in the cells decide: if none of
-them can seed, the generator only made draws.
+Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of them
+can seed, the generator counts as unseeded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-# By default torch's seed has 64 random bits: about one new process in half a million has a seed below this.
+# By default, torch's seed has 64 random bits, so about one new process in half a million has a smaller seed.
 _MAX_CHOSEN_SEED = 1 << 45
 _RESTORE_METHODS = frozenset({"setstate", "set_state"})
 _STATE_WORDS = 624
@@ -29,7 +29,7 @@ _StateWords = tuple[int, ...]
 
 
 class _TrackedGenerator:
-    """A Mersenne Twister of this process, followed since it was first seen."""
+    """A Mersenne Twister of this process, followed since it was first read."""
 
     def __init__(self, read: Callable[[], Any], words: Callable[[Any], _StateWords]) -> None:
         self._read, self._words = read, words
@@ -37,7 +37,7 @@ class _TrackedGenerator:
         self.seeded = False
 
     def update(self) -> None:
-        """Read its state, and check whether draws alone can have led to it."""
+        """Read the generator's state, and check whether it can be the result of draws alone."""
         last, self._last = self._last, self._read()
         if last is not None and last != self._last and not self.seeded:
             self.seeded = not _is_reachable(self._words(last), self._words(self._last))
@@ -68,19 +68,19 @@ _GENERATORS = {
 
 
 def track_generators() -> None:
-    """Look at the generators now. Must be called at the start of each cell and before a launch."""
+    """Read the generators' states. Must be called at the start of each cell and before a launch."""
     for module, generator in _GENERATORS.items():
         if module in sys.modules:
             generator.update()
 
 
 def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) -> dict[str, Any]:
-    """Return the states of the generators that code of this process has seeded, by module.
+    """Return the states of the generators seeded by code of this process, by module.
 
     Args:
-        called_functions: The functions called by the cells' code. They reveal a seed that was set before the
-            first look.
-        call_names: The last words of all calls that cells and the learner's modules can have made.
+        called_functions: The functions called by the cells' code. They reveal seeds that were set before the
+            first reading.
+        call_names: The last words of all calls that cells and the learner's modules may have run.
     """
     track_generators()
     can_seed = any("seed" in word or word in _RESTORE_METHODS for word in call_names)

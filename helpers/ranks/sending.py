@@ -1,8 +1,8 @@
 """Send a notebook's definitions to a rank, and restore them on the rank.
 
 `payload` pickles with `dumps`. A rank unpickles with `pickle.loads`, which calls the functions at the end of
-this file. Unlike with plain cloudpickle, objects with a name in a module are sent by name, and a cell's
-definitions end up in the rank's `__main__`, as if the rank had run the cell.
+this file. In contrast to plain cloudpickle, objects with a name in a module are sent by name, and a cell's
+definitions are stored in the rank's `__main__`, as if the rank had run the cell.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ _MAIN_ATTRIBUTES = ("__file__", "__package__")
 def dumps(
     value: Any, use_main: bool = True, earlier_objects: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
-    """Pickle `value`. Also return the source of each cell whose code is in it, by file.
+    """Pickle `value`. Also return the source of each cell whose code it contains, by file.
 
     Args:
         value: The object to send.
-        use_main: If True, functions of `__main__` use the rank's `__main__` for their global variables, as
-            in a script. Otherwise they get a separate namespace, so that nothing in `__main__` is
-            replaced.
-        earlier_objects: Objects that are pickled before `value` into the same stream, for the same
-            Unpickler. An object that occurs in both is also one object on the rank: after `F.gelu = mine`,
-            `F.gelu is mine`.
+        use_main: If True, functions of `__main__` use the rank's `__main__` for their global variables, as in
+            a script. Otherwise they use a separate namespace, so that nothing in `__main__` is replaced.
+        earlier_objects: Objects that are pickled before `value` into the same stream, for the same Unpickler.
+            An object that occurs in both is also one object on the rank: for example, after `F.gelu = mine`,
+            `F.gelu is mine` is also true there.
     """
     data, _, sources = dumps_with_parts(value, (), use_main, earlier_objects)
     return data, sources
@@ -71,12 +70,12 @@ def dumps_with_parts(
     """Pickle `value` like `dumps`, and each of `parts` as a continuation of `value`.
 
     The Unpickler that has read `value` can read any of the parts next. So an object that occurs in both is
-    one object on the rank. Empty parts give no bytes.
+    one object on the rank. An empty part is pickled as no bytes.
     """
     pickler = _Pickler(Memory())
     result = pickler.dump_all(value, parts, use_main, earlier_objects)
     if blocks := pickler.memory.find_blocks():
-        # The first Pickler is still alive, so no object made while pickling has left its memory.
+        # The first Pickler is still alive, so no object made while pickling has been freed.
         result = _Pickler(Memory(blocks)).dump_all(value, parts, use_main, earlier_objects)
     return result
 
@@ -149,8 +148,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
-        # Functions that share a variable by `nonlocal` also share it on the rank. cloudpickle would give each
-        # function a separate variable.
+        # Functions that share a variable by `nonlocal` also share it on the rank. With cloudpickle, each
+        # function would have a separate variable.
         return *super()._function_getnewargs(func)[:4], func.__closure__
 
     def _store_in_main(self, obj: Any, reduced: Any) -> Any:
@@ -183,24 +182,24 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         return next((name for name in names if not name.startswith("_")), "")
 
     def _note_source(self, file: str) -> None:
-        # Only cells have entries without a modification time. Files can be read by the rank.
+        # Only cells have entries without a modification time. The rank can read files.
         entry = linecache.cache.get(file)
         if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
 
 
 def _reduce_class(reduced: Any) -> Any:
-    """Make a class on the rank without running the code of its metaclass and bases for new classes.
+    """Make a class on the rank without running its metaclass's and bases' code for new classes.
 
-    That code has run in the kernel, and its registrations are sent as well. If it ran a second time, it
-    would find each class already registered: by the sent entry, or because cloudpickle makes a class twice
+    That code has already run in the kernel, and its registrations are sent as well. On a second run, it would
+    find each class already registered: either by the sent entry, or because cloudpickle makes a class twice
     if the register of classes refers to it.
     """
     if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
         return reduced
     kind, name, bases, kwargs, tracker, _ = reduced[1]
-    # The part of a metaclass that comes from a library or from C (such as ABCMeta or torch's metaclasses)
-    # might be needed, so it is run.
+    # Code of metaclasses from libraries or written in C, such as ABCMeta or torch's metaclasses, might be
+    # needed, so it is run.
     library_metaclass = next(part for part in kind.__mro__ if not _is_sent_by_value(part))
     resolved = types.resolve_bases(bases)
     hooked_classes = [
@@ -223,7 +222,7 @@ def _reduce_code(code: types.CodeType) -> Any:
 
 
 def _reduce_module(module: types.ModuleType) -> Any:
-    """Send a module by name, including objects that look like one (`torch.ops.aten`).
+    """Send a module by name, including objects that look like a module (`torch.ops.aten`).
 
     cloudpickle only knows plain modules, and also sends each submodule whose name occurs in the code.
     """
@@ -244,7 +243,7 @@ def _reduce_module(module: types.ModuleType) -> Any:
 
 
 def _is_dynamic_module(name: str) -> bool:
-    """Return whether a cell made a module and added it to sys.modules, so that no rank can import it."""
+    """Return whether a module was made by a cell and added to sys.modules, so that no rank can import it."""
     top = sys.modules.get(str(name).partition(".")[0])
     if top is None or top.__name__ in {"__main__", "__mp_main__"}:
         return False
@@ -265,11 +264,11 @@ def _reduce_cached(cached: Any) -> Any:
 
 
 def _reduce_cached_property(prop: functools.cached_property[Any]) -> Any:
-    return _make_cached_property, (prop.func, prop.attrname)  # without the lock of Python 3.11
+    return _make_cached_property, (prop.func, prop.attrname)  # without the lock used in Python 3.11
 
 
 def _lock_reducer(make: Callable[[], Any]) -> Callable[[Any], Any]:
-    # Each process that runs a script creates a separate lock under that name, so each rank does the same.
+    # Each process that runs a script creates a separate lock with that name, so each rank does the same.
     return lambda lock: (make, ())
 
 
@@ -314,7 +313,7 @@ def _reduce_log_file(handler: logging.FileHandler) -> Any:
     ):  # Subclasses rename files or connect, so two processes must not share one.
         return NotImplemented
     state = {name: value for name, value in vars(handler).items() if name not in {"stream", "lock"}}
-    # Append in any case, because the file exists, and the kernel continues to write to it.
+    # Always append, because the file exists and the kernel continues to write to it.
     return _make_log_file, ({**state, "mode": "a", "stream": None},)
 
 
@@ -330,11 +329,11 @@ def _reduce_proxy(proxy: Any) -> Any:
 def _reduce_cell(cell: types.CellType) -> Any:
     """Send a variable of an enclosing function.
 
-    Its value is set later, because it may be a function that uses the variable.
+    The variable's value is set later, because it may be a function that uses the variable.
     """
     try:
         state = (cell.cell_contents,)
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return types.CellType, ()
     return types.CellType, (), state, None, None, _fill_cell
 
@@ -348,7 +347,7 @@ def _reduce_weak_reference(reference: weakref.ReferenceType[Any]) -> Any:
 
 
 def _reduce_proxy_of_object(proxy: Any) -> Any:
-    referent = proxy.__init__.__self__  # A proxy's attributes are its object's attributes.
+    referent = proxy.__init__.__self__  # A proxy's attributes are those of its object.
     return _make_weak_reference, (weakref.proxy, referent, None)
 
 
@@ -405,9 +404,9 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 def _reduce_torch_object(torch: Any, obj: Any) -> Any:
     """Send torch's objects that cloudpickle cannot handle. Return None for everything else.
 
-    Operators are sent by name, and scripted functions and modules in the format of torch.jit.save. For a
-    wrapper by torch.compile or torch.compiler.disable, the object inside is sent, and the rank wraps it
-    again, because machine code and guards belong to one process.
+    Operators are sent by name, and scripted functions and modules in the format of torch.jit.save. For an
+    object wrapped by torch.compile or torch.compiler.disable, only the inner object is sent, and the rank
+    wraps it again, because machine code and guards belong to one process.
     """
     if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         packet = getattr(obj, "_overloadpacket", obj)
@@ -430,7 +429,7 @@ def _reduce_torch_object(torch: Any, obj: Any) -> Any:
     if not isinstance(obj, types.FunctionType) or "_torchdynamo_orig_callable" not in vars(obj):
         return None
     if vars(obj).get("_torchdynamo_wrapper_id", id(obj)) != id(obj):
-        return None  # functools.wraps copied the attribute from the inner function.
+        return None  # functools.wraps has copied the attribute from the inner function.
     inner = vars(obj)["_torchdynamo_orig_callable"]
     if getattr(obj, "_torchdynamo_disable", False):
         return _disable_compile, (inner,)
@@ -439,7 +438,7 @@ def _reduce_torch_object(torch: Any, obj: Any) -> Any:
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
-    """Read, from torch's objects, the arguments with which torch.compile was called."""
+    """Read the arguments with which torch.compile was called from torch's objects."""
     backend = context.callback
     while hasattr(backend, "_torchdynamo_orig_backend"):
         backend = backend._torchdynamo_orig_backend
@@ -514,7 +513,7 @@ def _make_class(
 
 @contextmanager
 def _disable_subclass_hooks(hooked_classes: Sequence[type]) -> Iterator[None]:
-    """Make `__init_subclass__` of some classes only call the next class's `__init_subclass__`."""
+    """Make `__init_subclass__` of some classes only call the `__init_subclass__` of the next class."""
     # If the attributes of a class refer to its subclasses, the class is still empty when the subclasses
     # are made.
     owners = [owner for owner in hooked_classes if "__init_subclass__" in vars(owner)]
@@ -597,8 +596,8 @@ def _fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
 
 def _make_weak_reference(make: Callable[[Any, Any], Any], referent: Any, callback: Any) -> Any:
     if referent is None:
-        return weakref.ref(set())  # dead, as in the notebook
-    # In the notebook, a variable that is not sent may keep it alive.
+        return weakref.ref(set())  # a dead reference, as in the notebook
+    # In the notebook, a variable that is not sent may keep the object alive.
     _kept_referents.append(getattr(referent, "__self__", referent))
     return make(referent, callback)
 

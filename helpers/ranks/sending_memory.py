@@ -1,8 +1,8 @@
 """Send tensors and arrays so that objects sharing memory in the notebook also share it on the ranks.
 
 A storage is sent once, even if several tensors view it. Memory shared with the notebook is mapped. If an
-array overlaps a tensor or another array, which is only known after pickling, `Memory.find_blocks` returns
-blocks. The objects are then pickled again, with each stretch of shared memory sent once, as a block.
+array overlaps a tensor or another array, which is only known after pickling, `Memory.find_blocks` returns the
+shared stretches as blocks. Then the objects are pickled again, and each block is sent once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 class Block:
     """A stretch of memory shared by several objects, sent as one array of bytes.
 
-    storage: a storage that covers the whole block, if any. It is sent instead.
+    storage: a storage that covers the whole block, if any. It is sent instead of the block.
     """
 
     start: int
@@ -42,7 +42,8 @@ class Memory:
 
     blocks: Sequence[Block] = ()
     storages: dict[int, Any] = field(default_factory=dict)
-    # Start, end, and the storage or array in this stretch; by its id and the number of the part.
+    # Start and end of a stretch of memory, and its storage or array; by the object's id and the part's
+    # number.
     _stretches: dict[tuple[int, int], tuple[int, int, Any]] = field(default_factory=dict)
     _part: int = 0
 
@@ -56,7 +57,7 @@ class Memory:
         self._part += 1
 
     def reduce_storage(self, storage: Any) -> Any:
-        """Send a storage of torch. Several Python objects for one storage are sent as the first of them."""
+        """Send a storage of torch. If several Python objects stand for one storage, the first is sent."""
         import torch
 
         if isinstance(storage, torch.storage.TypedStorage):
@@ -79,12 +80,12 @@ class Memory:
         by_descriptor = torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
         if not by_descriptor or not storage.is_shared():
             return copy
-        # A copy is sent as well, for ranks on other machines or in a sandbox.
+        # Also send a copy, for ranks on other machines or in a sandbox.
         fd, size = storage._share_fd_cpu_()
         return _map_storage, ((f"/proc/{os.getpid()}/fd/{fd}", _file_identity(fd), size), copy)
 
     def reduce_array(self, array: Any) -> Any:
-        """Send a numpy array that shares memory. Return None for all others."""
+        """Send a numpy array that shares memory. Return None for all other arrays."""
         if array.dtype.hasobject or not array.size:
             return None
         address = array.__array_interface__["data"][0]
@@ -105,7 +106,7 @@ class Memory:
         return _array_in_block, (block.owner, *form)
 
     def find_blocks(self) -> list[Block]:
-        """Return the blocks of the pickled objects: their overlapping stretches."""
+        """Return the blocks of the pickled objects, which are their overlapping stretches."""
         blocks: list[Block] = []
         group: list[tuple[tuple[int, int, Any], int]] = []
         stretches = [(stretch, part) for (_, part), stretch in self._stretches.items()]
@@ -151,7 +152,7 @@ def _make_block(group: Sequence[tuple[int, int, Any]]) -> Block:
 
 
 def _read_memory(start: int, size: int) -> Any:
-    """Return memory of this process as an object that pickle copies once, straight into its stream."""
+    """Return memory of this process as an object that pickle copies only once, directly into its stream."""
     return pickle.PickleBuffer((ctypes.c_ubyte * size).from_address(start)) if size else b""
 
 
@@ -197,7 +198,7 @@ def _map_storage(location: tuple[str, tuple[int, int], int], copy: Any) -> Any:
     with suppress(OSError):
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            # In a sandbox or on another host, this process id can belong to a different process.
+            # In a sandbox or on another host, this id can belong to a different process.
             if _file_identity(fd) == file:
                 kind: Any = torch.UntypedStorage
                 return kind._new_shared_fd_cpu(fd, size)

@@ -1,8 +1,8 @@
 """Send the objects that cells attach to tensors, optimizers and modules: hooks, gradients, attributes.
 
-torch's pickling leaves these out. A forked process would have them, and so would each process that ran the
-cell as a script. Attached objects are set after the object itself exists, because they may refer back to it:
-for example, a hook of a parameter can use the model.
+torch's pickling leaves these objects out. A forked process would have them, and so would each process that
+ran the cell as a script. Attached objects are set after the main object has been made, because they may refer
+back to it. For example, a hook of a parameter can use the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOOKS = ("hooks", "post_accumulate_hooks", "node_hooks", "node_prehooks")
 
 
 def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
-    """Send an object with its attached objects. Return None if pickle can send the object itself.
+    """Send an object with its attached objects. Return None if pickle can send the object without help.
 
     name_of: returns the name of a notebook's variable, or "".
     """
@@ -44,7 +44,7 @@ def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
 
 
 def _reduce_hooks(hooks: OrderedDict[Any, Any]) -> Any:
-    """Send hooks by number, so that hooks registered later on the rank get different numbers."""
+    """Send hooks with their numbers, so that hooks registered later on the rank get different numbers."""
     numbers = [key for key in hooks if type(key) is int]
     if not numbers or len(numbers) < len(hooks):
         return None
@@ -64,7 +64,7 @@ def _reduce_optimizer(optimizer: Any) -> Any:
 
 
 def _reduce_loader(loader: Any) -> Any:
-    """Send a loader without its persistent workers. The rank starts new ones, as for a new loop."""
+    """Send a loader without its persistent workers. The rank starts new workers, as for a new loop."""
     kind: Any = type(loader)
     if loader._iterator is None or kind.__reduce_ex__ is not object.__reduce_ex__:
         return None
@@ -73,7 +73,7 @@ def _reduce_loader(loader: Any) -> Any:
 
 
 def _reduce_parametrized(module: Any) -> Any:
-    """Send a parametrized module. torch gives it a new class, which it refuses to pickle."""
+    """Send a parametrized module. Its class is made by torch, which refuses to pickle it."""
     kind = type(module)
     if "parametrizations" not in vars(module).get("_modules", ()) or len(kind.__bases__) != 1:
         return None
@@ -142,10 +142,10 @@ def _is_strided_view(tensor: Any, base: Any) -> bool:
 
 
 def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
-    """Reduce a tensor of a subclass like its class, but without its attributes."""
+    """Reduce a tensor of a subclass as the class does, but without the tensor's attributes."""
     torch = sys.modules["torch"]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="backward hook")  # They are in `attached`.
+        warnings.filterwarnings("ignore", message="backward hook")  # The hooks are in `attached`.
         make, args = tensor.__reduce_ex__(2)[:2]
     if (
         make is torch._tensor._rebuild_from_type_v2
@@ -153,7 +153,7 @@ def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
     ):
         make_plain, kind, plain_args, _ = args
         if make_plain is torch._utils._rebuild_tensor_v2:
-            # Changing its class would give a leaf that requires gradients a graph.
+            # If a leaf requires gradients, changing its class would give it a graph.
             plain_args = (*plain_args[:4], False, *plain_args[5:])
         return make, (make_plain, kind, plain_args, {})  # Attributes may refer to the tensor.
     attached.pop("attributes", None)
@@ -161,7 +161,7 @@ def _reduce_subclass(tensor: Any, attached: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]:
-    """Return the parts of this tensor that torch's pickling leaves out, and its attributes."""
+    """Return the parts of this tensor that torch's pickling leaves out, including its attributes."""
     torch = sys.modules["torch"]
     attached: dict[str, Any] = {}
     if attributes := torch._utils._get_obj_state(tensor):
@@ -188,7 +188,7 @@ def _read_attached(tensor: Any, name_of: Callable[[Any], str]) -> dict[str, Any]
 
 
 def _hooks_of_accumulator(tensor: Any) -> dict[str, Any]:
-    """Read the hooks of the node that accumulates a leaf's gradient, through the handle of a new hook."""
+    """Read the hooks of the node that accumulates a leaf's gradient, using the handle of a new hook."""
     torch = sys.modules["torch"]
     has_own_dispatch = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     if tensor.is_inference() or tensor.layout is not torch.strided or has_own_dispatch:
@@ -239,7 +239,8 @@ def _make_empty(kind: Any) -> Any:
 
 def _make_optimizer(kind: Any) -> Any:
     optimizer = _make_empty(kind)
-    # Before anything refers to `kind.step`: a scheduler's replacement must call the `step` with hooks.
+    # Do this before anything refers to `kind.step`, because a scheduler's replacement must call the `step`
+    # with hooks.
     optimizer._patch_step_function()
     return optimizer
 
@@ -251,7 +252,7 @@ def _set_optimizer_state(optimizer: Any, states: tuple[Any, Mapping[str, Any]]) 
 
 
 def _set_loader_state(loader: Any, state: Mapping[str, Any]) -> None:
-    vars(loader).update(state)  # A loader refuses to set some attributes in the usual way.
+    vars(loader).update(state)  # A loader does not allow setting some attributes in the usual way.
 
 
 def _set_parametrized_state(module: Any, state: Mapping[str, Any]) -> None:

@@ -6,8 +6,8 @@
 
 The server is a process next to the kernel, in a separate session. It never runs a learner's code: a rank
 receives its task after the fork, through a channel from the launcher. When the control socket closes, the
-server exits, and kills every process made by its ranks. If fork is unsafe (macOS), it starts each rank as a
-new interpreter instead.
+server exits, and kills every process made by its ranks. If fork is unsafe (macOS), the server starts each
+rank as a new interpreter instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from helpers.ranks.processes import (
 )
 from helpers.ranks.scratch import empty_folder, remove_tree
 
-# Time limit for killing processes left behind by ranks, in seconds, because they may continue to fork.
+# Time limit in seconds for killing processes left behind by ranks, which may continue to fork.
 _ORPHANS_TIMEOUT_S = 10.0
 START_FAILED_EXIT_CODE = 70
 """The exit code of a process that could not become a rank."""
@@ -89,14 +89,14 @@ class _Server:
 
     def prepare(self) -> None:
         """Import the modules that every rank needs, then report that the server is ready."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks can send any signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ranks could send this signal.
         # `site.SpawnedServer` blocks SIGINT until this line, so that a Stop cannot end the server before it
         # ignores the signal.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        adopt_orphans()  # the processes that a rank leaves behind when it ends
+        adopt_orphans()  # including the processes that a rank leaves behind when it ends
         self._wakeup_fd, write = os.pipe()
-        # select() continues after a signal handler has run (PEP 475), and misses a signal that came just
-        # before it. So let Python write a byte to this pipe at each signal, which wakes select().
+        # select() continues after a signal handler has run (PEP 475), and misses a signal that arrived just
+        # before the call. So let Python write a byte to this pipe at each signal, which wakes select().
         os.set_blocking(self._wakeup_fd, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -112,7 +112,7 @@ class _Server:
                 [self.control.fileno(), self._wakeup_fd], [], [], timeout_s
             )
             if not readable:
-                return  # An idle reader needs the memory more than a fast next launch.
+                return  # If the reader is idle, free memory is more useful than a fast next launch.
             if self._wakeup_fd in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeup_fd, 4096)
@@ -140,7 +140,7 @@ class _Server:
             os.close(log)
         elif message["do"] == "end":
             self.end_launch(message["launch"])
-            if "quietly" not in message:  # Otherwise the launcher does not wait.
+            if "quietly" not in message:  # Otherwise the launcher is not waiting.
                 self.control.send({"ended": message["launch"]})
         elif message["do"] == "preload":
             preload.preload()
@@ -151,8 +151,8 @@ class _Server:
     def _port_of(self, launch: int) -> int:
         """Return the port for a store of a launch's ranks, reserved as by `ports.held_port`.
 
-        The server chooses the port, because in a sandbox the launcher's ports belong to a different
-        network.
+        The server chooses the port, because a sandbox's ports belong to a different network than the
+        launcher's.
         """
         if launch not in self.ports:
             listener = self.ports[launch] = socket.socket()
@@ -172,7 +172,8 @@ class _Server:
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": path, "MASTER_PORT": str(port)},
             ).pid
-        # Safe because this process has one thread: no other thread can hold a lock that the child needs.
+        # This is safe because this process has only one thread: no other thread can hold a lock that the
+        # child needs.
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -186,7 +187,7 @@ class _Server:
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
-        os.setsid()  # A separate group, so that one signal ends all processes started by the rank.
+        os.setsid()  # Create a separate group, so that one signal ends all processes started by the rank.
         # Otherwise signals of this process would wake the server, which shares the pipe.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -214,7 +215,7 @@ class _Server:
 
     def end_launch(self, launch: int) -> None:
         """End all ranks of a launch, and all processes made by them."""
-        # Signal all before waiting for the first, because each needs some time to free its memory.
+        # Signal all ranks before waiting for the first, because each needs some time to free its memory.
         pids = {pid for pid, (owner, _) in self.ranks.items() if owner == launch}
         end_process_groups(pids, self.ranks.keys() - pids)
         for pid, (owner, _) in list(self.ranks.items()):
@@ -242,7 +243,7 @@ class _Server:
 
     def _end_orphans(self) -> None:
         """End processes adopted by this process because their rank has ended."""
-        # This process is the first of its sandbox, so kill everything else in it.
+        # This process is the first one of its sandbox, so kill all other processes there.
         if os.getpid() == 1 and not self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)

@@ -41,8 +41,8 @@ from helpers.trace.joins import JoinCall
 
 # Functions of torch that poll a store until other ranks have joined.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
-# A rendezvous with a shorter timeout will end without help. Unless a program asks for less, the timeout is at
-# least five minutes, torch's default for a store.
+# A rendezvous with a shorter timeout will end without help. Unless a program asks for a shorter one, the
+# timeout is at least five minutes, torch's default for a store.
 SHORT_TIMEOUT_S = 300.0
 
 # Readable attributes of plain values and of `_HARMLESS_MODULES`. `set` is excluded, because it wakes waiting
@@ -79,7 +79,7 @@ _PLAIN_TYPES = frozenset(
 _CONTAINER_TYPES = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _PLAIN_STREAM_TYPES = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MAX_VALUES = 10_000
-# Limits of a report: the length of a name, and the numbers of other threads and of ranks.
+# Limits of a report: the length of a name, the number of other threads, and the number of ranks.
 _MAX_NAME, _MAX_THREADS, _MAX_RANKS = 80, 8, 1024
 _NAME_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTE_OPS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -103,7 +103,7 @@ _LimitedRanks = Annotated[tuple[int, ...], Meta(max_length=_MAX_RANKS)]
 
 @dataclass(frozen=True)
 class ChildCall:
-    """A call on a group of the rank by a child process that the rank forked. It never returns.
+    """A child process's call on a group of the rank that forked it. Such a call never returns.
 
     who: "DataLoader worker" or "child process".
     """
@@ -114,7 +114,7 @@ class ChildCall:
 
 
 def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
-    """Store a call of this process for its parent rank. Must run in the child, before the call."""
+    """Store a call of this process for its parent rank. Must be called in the child, before the call."""
     data = sys.modules.get("torch.utils.data")
     process_kind = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
@@ -134,14 +134,14 @@ def _child_call_file(rank_pid: int) -> Path:
 
 @dataclass(frozen=True)
 class Status:
-    """A rank's report of its position. The types limit what a launcher accepts.
+    """A rank's report of its position. The launcher only accepts values of these types.
 
     Attributes:
         at: The learner's line.
         inside: The function of torch that the main thread is in, or "".
         meets: Its current rendezvous ("init_process_group", "store.get", ...), or "".
-        needs: The ranks needed at the rendezvous; empty for all ranks of the world.
-        named: The members of the group being made.
+        needs: The ranks needed at the rendezvous; empty if all ranks of the world are needed.
+        named: The members of the group that is being made.
         keys: The keys of a store that it waits for.
         asleep: Whether the main thread is in an event loop that only threads of this rank can wake.
         others: The names and lines of its other threads that are in the learner's code.
@@ -198,7 +198,7 @@ def status(main: int, listener: int) -> Status:
 
 
 def _handled_exception(thread: int) -> str:
-    """Return the type and text of the exception that a thread is handling: "ValueError: no more data"."""
+    """Return type and text of the exception handled by a thread, for example "ValueError: no more data"."""
     error: Any = sys._current_exceptions().get(thread)
     error = error[1] if isinstance(error, tuple) else error  # a tuple before Python 3.12
     if not isinstance(error, BaseException):
@@ -210,16 +210,16 @@ def _handled_exception(thread: int) -> str:
 
 
 def _join_call(frame: FrameType | None) -> JoinCall | None:
-    with contextlib.suppress(Exception):  # The arguments may be objects of the learner's classes.
+    with contextlib.suppress(Exception):  # The arguments may be instances of the learner's classes.
         return current_join_call(frame)
     return None
 
 
 def _is_in_own_event_loop(frame: FrameType | None) -> bool:
-    """Return whether a thread is in an asyncio loop that only threads of this process can wake.
+    """Return whether a thread is in an asyncio loop that only this process's threads can wake.
 
-    This is the case if nothing but the loop's internal pipe is registered with its selector. (The kernel
-    shows whether a timer will expire, because the loop does not wait beyond it.)
+    This is the case if nothing but the loop's internal pipe is registered with its selector. Timers need no
+    check here: the loop never waits beyond the next one, so the kernel shows its deadline.
     """
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
@@ -245,7 +245,7 @@ def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
 def _current_rendezvous(
     frame: FrameType | None,
 ) -> tuple[str, tuple[int, ...], tuple[int, ...], bool]:
-    """Return a thread's rendezvous, its needed ranks, the members of the group, and whether it ends soon.
+    """Return a thread's rendezvous, the needed ranks, the group's members, and whether the wait ends soon.
 
     An empty tuple of ranks stands for all ranks of the world.
     """
@@ -281,8 +281,9 @@ def _harmless_threads() -> list[int]:
     """Return the native ids of Python threads for which no other rank can be waiting.
 
     For example, a thread that sleeps and reads a list in an endless loop can always continue, so it would
-    hide every deadlock. A thread is only included if it handles nothing but plain values, only uses
-    operations known to be harmless, and no thread waits for its end. Otherwise the launch's budget decides.
+    hide every deadlock. A thread is only included if it handles nothing but plain values, if it only uses
+    operations known to be harmless, and if no thread waits for its end. With any other thread, a deadlock
+    only ends with the launch's budget.
     """
     frames = sys._current_frames()
     awaited = set(_joined_threads(frames.values()))
@@ -322,8 +323,8 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
         elif frame.f_globals.get("__name__") != "threading":
             return False
         frame = frame.f_back
-    # A Timer has no function of the learner's on its stack until it fires. A raising thread ends in the hook,
-    # and its prints go to stdout, so neither may have been replaced by the learner's code.
+    # Until a Timer fires, it has no function of the learner's on its stack. A raising thread ends in the
+    # hook, and its prints go to stdout, so the learner's code must not have replaced the hook or stdout.
     has_plain_output = (
         threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _PLAIN_STREAM_TYPES
     )
@@ -331,7 +332,7 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
 
 
 def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], checked_ids: set[int]) -> bool:
-    """Return whether code with plain values as its parameters can wake no other thread or rank.
+    """Return whether code whose parameters are plain values cannot wake other threads or ranks.
 
     scope: the values of its other names. checked_ids: the ids of functions that have already been checked.
     """
@@ -359,7 +360,7 @@ def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], checked_ids: set
 def _is_harmless_name(
     name: str, scope: Mapping[str, Any], code: CodeType, checked_ids: set[int]
 ) -> bool:
-    if name not in scope:  # The variable is not defined yet and will get a plain value.
+    if name not in scope:  # The variable is not defined yet and will hold a plain value.
         return name in _HARMLESS_BUILTINS or not hasattr(builtins, name)
     return _are_harmless_values([scope[name]], code, checked_ids)
 
@@ -414,5 +415,5 @@ def _is_from_harmless_module(value: Any) -> bool:
 def _cell_contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None

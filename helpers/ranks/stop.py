@@ -1,4 +1,4 @@
-"""Handle Stop (or Ctrl-C): the first press interrupts, and further presses do not interrupt the cleanup.
+"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later ones do not interrupt the cleanup.
 
 The system only interrupts the main thread. In a kernel each press is also counted (`count_stops`), and a
 launch in another thread checks the count while waiting (`raise_if_stopped`).
@@ -36,11 +36,11 @@ class _CountingHandler:
 class _ThreadState(threading.local):
     """A thread's knowledge of presses.
 
-    seen: the number of presses at the beginning of its launch; None outside a launch, and once the launch
-    was stopped.
+    count_at_start: the number of presses at the beginning of its launch; None outside a launch, and once the
+    launch was stopped.
     """
 
-    seen: int | None = None
+    count_at_start: int | None = None
 
 
 _stop_count, _thread_state = _StopCount(), _ThreadState()
@@ -74,9 +74,12 @@ def _counting_handler(handler: Any) -> _CountingHandler:
 
 
 def raise_if_stopped() -> None:
-    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed since its `raise_first_stop` began."""
-    if _thread_state.seen is not None and _thread_state.seen != _stop_count.count:
-        _thread_state.seen = None  # Further presses must not interrupt the cleanup.
+    """Raise KeyboardInterrupt in a thread, once, if Stop was pressed after its `raise_first_stop` began."""
+    if (
+        _thread_state.count_at_start is not None
+        and _thread_state.count_at_start != _stop_count.count
+    ):
+        _thread_state.count_at_start = None  # Further presses must not interrupt the cleanup.
         raise KeyboardInterrupt
 
 
@@ -87,12 +90,14 @@ def raise_first_stop() -> Iterator[None]:
     Pressing Stop repeatedly must not interrupt the termination of the ranks.
     """
     if threading.current_thread() is not threading.main_thread():
-        outer_seen = _thread_state.seen
-        _thread_state.seen = _stop_count.count if outer_seen is None else outer_seen
+        outer_count = _thread_state.count_at_start
+        _thread_state.count_at_start = _stop_count.count if outer_count is None else outer_count
         try:
             yield
         finally:
-            _thread_state.seen = outer_seen if _thread_state.seen is not None else None
+            _thread_state.count_at_start = (
+                outer_count if _thread_state.count_at_start is not None else None
+            )
         return
     was_pressed = False
 

@@ -1,10 +1,10 @@
-"""Make a rank wait for keys of a store as under torchrun, and make the wait visible to its launcher.
+"""Make a rank wait for keys of a store as under torchrun, and show the wait to its launcher.
 
 A rank's default group meets at a `FileStore`, which is faster to join than torchrun's `TCPStore`. If learners
-use the default group's store directly, the two behave differently (torch 2.13): a `FileStore` raises a plain
-RuntimeError instead of a DistStoreError, and up to a second late, because it counts whole seconds. So
-Python's calls on the default group's store are changed to behave like calls on a `TCPStore`. Calls from C++,
-including gloo's, and a `FileStore` created by a learner are unchanged.
+use the default group's store directly, the two kinds behave differently (torch 2.13): a `FileStore` raises a
+plain RuntimeError instead of a DistStoreError, and up to a second too late, because it counts whole seconds.
+So Python's calls on the default group's store are changed to behave like calls on a `TCPStore`. Calls from
+C++, including gloo's, and a `FileStore` created by a learner are unchanged.
 
 While a rank waits, its status thread reads the keys from the frame of `_wait`: see `key_wait_of`.
 """
@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from helpers.trace.frames import clip_text, is_course_code
 
-# Functions from a call's arguments to the keys that it waits for, and its timeout.
+# Functions that compute a call's keys and timeout from its arguments.
 _ArgumentReader = Callable[..., tuple[list[str], timedelta]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
 _MAX_NAME, _MAX_KEYS = 80, 8
@@ -38,8 +38,8 @@ class KeyWait:
     Attributes:
         call: The call, such as "store.get".
         port: The port of the server with the keys; 0 for a file or this process.
-        ends_in_s: The time until the call gives up, in seconds.
-        number: A different number for each wait of this process.
+        ends_in_s: The time until the call times out, in seconds.
+        number: The number of the wait, unique in this process.
     """
 
     call: Annotated[str, Meta(max_length=_MAX_NAME)]
@@ -84,7 +84,7 @@ def _wrap_method(
     def call(store: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             keys, timeout = read_arguments(store, *args, **kwargs)
-        except TypeError:  # torch's message explains the error in the arguments.
+        except TypeError:  # torch's message explains the wrong arguments.
             return original(store, *args, **kwargs)
         base = getattr(store, "_underlying_non_prefix_store", store)
         ends_s = time.monotonic() + timeout.total_seconds()
@@ -112,8 +112,8 @@ def _wait_for_file(store: Any, keys: list[str], timeout: timedelta, ends_s: floa
             milliseconds = round(timeout.total_seconds() * 1000)
             names = ", ".join(f"/{key}" for key in keys)
             raise DistStoreError(f"wait timeout after {milliseconds}ms, keys: {names}")
-        # Not `time.sleep`: by the system call, the launcher distinguishes torch's polling from a learner's
-        # sleep, which is not a wait.
+        # Do not use `time.sleep`: the launcher distinguishes torch's polling from a learner's sleep, which is
+        # not a wait, by the system call.
         _LIBC.usleep(int(1e6 * min(pause_s, left_s)))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

@@ -1,6 +1,6 @@
 """Remember the exceptions that ended a learner's threads, because Python only prints them.
 
-As a consequence, the main program often fails later, with an error that names a different cause, or returns
+As a consequence, the main program often fails later with an error that reports a different cause, or returns
 a wrong value. `worker` calls this in a rank.
 """
 
@@ -26,7 +26,7 @@ def remember_thread_errors() -> None:
             del _errors[MAX_THREAD_ERRORS:]
         original(args)
 
-    # `status` checks whether a learner's code has replaced the hook, so make this the original hook.
+    # `status` checks whether a learner's code has replaced the hook, so make this one the original hook.
     threading.excepthook = threading.__excepthook__ = hook
 
 
@@ -40,8 +40,8 @@ def take_thread_errors() -> list[ErrorReport]:
 def add_thread_error(report: ErrorReport, thread_errors: list[ErrorReport]) -> ErrorReport:
     """Return the main program's report, extended by a thread's exception if there was one.
 
-    Python prints the thread's exception first. The combined report has the same order: the thread's lines,
-    then the main program's error as the consequence.
+    The combined report has the same order as Python's output: first the thread's lines, then the main
+    program's error as the consequence.
     """
     if not thread_errors or thread_errors[0].when_ns > report.when_ns:
         return report

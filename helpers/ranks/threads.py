@@ -1,7 +1,7 @@
 """Read a process's state from the kernel: its running and waiting threads, their deadlines, and its sockets.
 
-A waiting thread is in a system call. The call's number and arguments are in /proc/PID/task/TID/syscall for
-processes that may trace it (see proc(5)). The deadline of its wait is in the thread's memory.
+A waiting thread is in a system call. Processes that may trace the thread can read the call's number and
+arguments in /proc/PID/task/TID/syscall (see proc(5)). The wait's deadline is in the thread's memory.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 FOREVER = float("inf")
 # gloo's name for the thread that checks its connections every 10 ms, as long as the process runs.
 GLOO_LOOP = "gloo_tcp_loop"
-# The arguments of its wait: 64 events, 10 ms. They identify the thread in torch before 2.12, where it has
-# no name.
+# The arguments of the wait of gloo's thread: 64 events, 10 ms. They identify the thread in torch before 2.12,
+# where it has no name.
 _GLOO_EPOLL_ARGUMENTS = [64, 10]
-# RPC's name for the thread that checks whether a message has arrived. It never sleeps.
+# RPC's name for the thread that checks whether a message has arrived. This thread never sleeps.
 RPC_LOOP = "TP_SHM_reactor"
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
@@ -69,17 +69,17 @@ class Thread:
     """One thread, as the kernel showed it.
 
     Attributes:
-        inner: Its id inside the process's namespace, which differs in a sandbox.
+        inner: Its id in the process's namespace; in a sandbox, this is a different id.
         state: A letter of proc(5), such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped).
-        switches: The number of times that it has given up the processor. If the number is unchanged, the
-            thread has not run since.
+        switches: The number of times that it has given up the processor. As long as the number is unchanged,
+            the thread has not run.
         call: The system call in which it waits; "" if the call is not in `_SYSTEM_CALLS`, "?" if it is
             hidden.
         ends_in_s: Maximum number of seconds until the wait times out; FOREVER if it never does.
         private: Whether only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
-        ran_ms: Its running time. This is only read for RPC_LOOP, which on a machine with many cores never
-            gives up the processor.
+        ran_ms: Its running time. This time is only read for RPC_LOOP, which never gives up the processor on a
+            machine with many cores.
     """
 
     id: int
@@ -95,7 +95,7 @@ class Thread:
 
 
 def read_threads(pid: int) -> list[Thread]:
-    """Return the threads of a process, beginning with its main thread, without those ending meanwhile."""
+    """Return the threads of a process, main thread first, leaving out those that end meanwhile."""
     if sys.platform != "linux" or not pid:
         return []
     threads = []
@@ -166,7 +166,7 @@ def _read_thread(pid: int, tid: int) -> Thread:
 
 
 def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
-    """Return the maximum remaining time of a wait, in seconds, and whether only the process can end it."""
+    """Return a wait's maximum remaining time in seconds, and whether only the process can end the wait."""
     if call == "futex":
         private = bool(args[1] & _FUTEX_PRIVATE)
         kind = args[1] & 127
@@ -175,7 +175,7 @@ def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
         if not args[3]:
             return FOREVER, private
         remaining_s = _timespec(pid, args[3])
-        if kind == _FUTEX_WAIT_BITSET:  # until a point in time, not for a duration
+        if kind == _FUTEX_WAIT_BITSET:  # waits until a point in time, not for a duration
             clock = time.CLOCK_REALTIME if args[1] & _FUTEX_REALTIME else time.CLOCK_MONOTONIC
             remaining_s -= time.clock_gettime(clock)
         return max(0.0, remaining_s), private
@@ -191,10 +191,10 @@ def _remaining_wait(call: str, args: list[int], pid: int) -> tuple[float, bool]:
 
 
 def _is_anonymous_pipe(pid: int, fd: int) -> bool:
-    """Return whether only a process and its descendants can write to the descriptor that it reads.
+    """Return whether only a process and its descendants can write to the pipe that the process reads.
 
-    A rank starts without a pipe to read from, so it has created this pipe itself. (A fifo has a name, so
-    other processes may open it.)
+    A rank starts without a pipe to read from, so it has created this pipe itself. (By contrast, a fifo has a
+    name, so other processes may open it.)
     """
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:")
@@ -204,12 +204,13 @@ def _is_anonymous_pipe(pid: int, fd: int) -> bool:
 def lock_holders(pid: int) -> frozenset[int]:
     """Return the holders of the file locks for which threads of a process wait; see proc_locks(5).
 
-    The id is -1 for an open file description lock (F_OFD_SETLKW), which several processes may share.
+    For an open file description lock (F_OFD_SETLKW), which several processes may share, the id is -1.
     """
     holders = set()
     with contextlib.suppress(OSError, ValueError, IndexError):
         holder = 0
-        # The waiting processes follow each lock: "1: FLOCK ADVISORY WRITE 123 ...", "1: -> FLOCK ...".
+        # Each lock is followed by the processes waiting for it: "1: FLOCK ADVISORY WRITE 123 ...", "1: ->
+        # FLOCK ...".
         for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
             _, *fields = line.split()
             if fields[0] != "->":
@@ -222,7 +223,7 @@ def lock_holders(pid: int) -> frozenset[int]:
 def holders_of_open_files(pid: int) -> frozenset[int]:
     """Return the holders of write locks on files that this process has also opened.
 
-    A library such as sqlite does not wait in the kernel for such a lock, but sleeps and tries again.
+    To acquire such a lock, a library such as sqlite does not wait in the kernel, but sleeps and tries again.
     """
     holders = set()
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -241,7 +242,7 @@ def holders_of_open_files(pid: int) -> frozenset[int]:
 
 
 def listening_ports(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
-    """Return the TCP ports on which a process listens, in its network; empty if they are hidden.
+    """Return the TCP ports on which a process listens in its network; empty if they are hidden.
 
     table: the `connections` of that network, if they have already been read.
     """

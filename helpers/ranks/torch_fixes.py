@@ -1,12 +1,12 @@
-"""Work around cases in which torch itself hangs or fails in ordinary programs.
+"""Work around ordinary programs' hangs and failures that are caused by torch.
 
-**Groups that are made and destroyed more than once** (`init_process_group("gloo")`, as in every tutorial).
-torch's rendezvous works once per process. If a script destroys its group and makes a new one, rank 0 closes
-the store with the first group while other ranks may already use it for the second. Also, the first rank to
-finish connecting closes gloo's connections while others still connect. Measured with torch 2.13 and 4 ranks
-running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs failed
-or hung, with forked processes 6 of 8. So here the store stays open as long as rank 0 runs, each rendezvous
-has separate keys, and a rendezvous ends for all ranks at the same time.
+**Groups that are made and destroyed more than once**, by `init_process_group("gloo")` as in every tutorial.
+torch's rendezvous only works once per process. If a script destroys its group and makes a new one, rank 0
+closes the store with the first group while other ranks may already use it for the second. Also, the first
+rank to finish connecting closes gloo's connections while others still connect. Measured with torch 2.13 and 4
+ranks running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs
+failed or hung, and with forked processes 6 of 8. So in this course the store stays open as long as rank 0
+runs, each rendezvous has separate keys, and a rendezvous ends for all ranks at the same time.
 
 **Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the
 model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, while holding
@@ -24,12 +24,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-# Groups whose reducer is being destroyed, or was destroyed after the last reducer was made.
+# Groups whose reducer is being destroyed, or was destroyed after the most recent reducer was made.
 _released_groups: list[Any] = []
 
 
 def install() -> None:
-    """Make torch in this process separate consecutive rendezvous, and keep groups longer than reducers."""
+    """Make this process's torch separate consecutive rendezvous, and keep groups longer than reducers."""
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     rendezvous_module: Any = importlib.import_module("torch.distributed.rendezvous")
     rendezvous = _RendezvousState(rendezvous_module._create_c10d_store, c10d._is_barrier_after_init)
@@ -66,7 +66,7 @@ class _RendezvousState:
             self.stores.append(store)  # Later stores share the server of the first one.
         self.pending = place = (hostname, port, world_size)
         # Count a rendezvous when it is over, not when it begins: if the call fails on only one rank, all
-        # ranks still mean the same rendezvous.
+        # ranks still refer to the same rendezvous.
         return PrefixStore(f"rendezvous {self.completed[place]} of {world_size}", store)
 
     def barrier_after_init(self) -> int:
@@ -94,7 +94,7 @@ def _keep_groups_of_reducers() -> None:
             self._groups = [argument for argument in arguments if isinstance(argument, group)]
 
         def __del__(self) -> None:
-            # Runs before the destructor of the reducer in C++.
+            # This runs before the reducer's destructor in C++.
             _released_groups.extend(self._groups)
 
     Reducer.__module__, Reducer.__qualname__ = torch_reducer.__module__, torch_reducer.__qualname__

@@ -1,7 +1,7 @@
 """A rank's exception as plain data: its kind, its text, and its places.
 
-The class may be the learner's, so any attribute may differ from Python's, and reading it may fail. Even then,
-the rank reports that it raised.
+The class may be the learner's, so any attribute may differ from Python's, and reading it may fail. Even in
+this case, the rank reports that it raised an exception.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def describe_error(error: BaseException) -> ErrorReport:
     """Return an exception as plain data."""
     try:
         frames, text, missing = _frames_of(error), _text_of(error), _missing_name(error)
-    except BaseException:  # Code of an attribute may raise anything.
+    except BaseException:  # An attribute's code may raise any exception.
         frames, text, missing = [], _UNREADABLE, ""
     joins: JoinCall | None = None
     with contextlib.suppress(Exception):
@@ -55,7 +55,7 @@ def describe_error(error: BaseException) -> ErrorReport:
 
 
 def _kind_of(error: BaseException) -> str:
-    # Not type(error).__name__: a metaclass may return something else, or raise.
+    # For type(error).__name__, a metaclass may return a different value, or raise an exception.
     return clip_text(vars(type)["__name__"].__get__(type(error)), _MAX_KIND)
 
 
@@ -74,7 +74,7 @@ def _frames_of(error: BaseException) -> list[FrameLine]:
 
 
 def _missing_name(error: BaseException) -> str:
-    if type(error) is not NameError:  # The name in an UnboundLocalError exists in the function.
+    if type(error) is not NameError:  # In an UnboundLocalError, the name exists in the function.
         return ""
     name = vars(NameError)["name"].__get__(error)
     return clip_text(name, _MAX_KIND) if type(name) is str else ""

@@ -153,7 +153,7 @@ def explain_unsendable(
 
 
 def pickling_problem(value: Any) -> str:
-    """Return "" if a value can be sent, otherwise pickle's message."""
+    """Return "" if a value can be sent; otherwise return pickle's message."""
     try:
         dumps(value)
     except Exception as error:
@@ -162,7 +162,7 @@ def pickling_problem(value: Any) -> str:
 
 
 def describe_unsendable(name: str, value: Any, line: str = "") -> str:
-    """Explain why `name` cannot be sent, including the part of its value that causes the failure."""
+    """Explain why `name` cannot be sent, and which part of its value causes the failure."""
     path, part = _smallest_unsendable(name, value)
     kind, remedy = _kind_and_remedy(part)
     text = f"{name} cannot be sent to the ranks: "
@@ -171,12 +171,12 @@ def describe_unsendable(name: str, value: Any, line: str = "") -> str:
 
 
 def is_process_bound(value: Any) -> bool:
-    """Return whether a value's kind belongs to a single process, without pickling it, which is slow."""
+    """Return whether values of this kind belong to a single process, without slow pickling."""
     return _known_kind(getattr(value, "__self__", value)) is not None
 
 
 def _kind_and_remedy(part: Any) -> tuple[str, str]:
-    """Return a description of a value's kind, and a replacement to write."""
+    """Return a description of a value's kind, and a replacement for it."""
     type_name = type(part).__qualname__
     if type(part).__module__ not in {"builtins", "__main__"}:
         type_name = f"{type(part).__module__}.{type_name}"
@@ -289,7 +289,7 @@ def _is_sent_by_value(function: types.FunctionType) -> bool:
 
 
 def _values_used_by(function: Any) -> Iterator[_UsedValue]:
-    """Yield a function's outside values: global and enclosing variables, defaults, attributes."""
+    """Yield the outside values used by a function: global and enclosing variables, defaults, attributes."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return
@@ -347,7 +347,7 @@ def _describe_use(function: types.FunctionType, line: int) -> str:
 def _cell_contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None
 
 

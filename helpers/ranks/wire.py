@@ -1,8 +1,8 @@
 """Encode and decode the bytes between a rank and its launcher, safely even if the rank is hostile.
 
-A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. Each kind has a maximum size. The
-body of a value is JSON that describes it, followed by the raw bytes of its tensors. Decoding a value can only
-create plain data and tensors. Nothing is ever unpickled here.
+A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. Each kind of frame has a maximum
+size. The body of a value is JSON that describes it, followed by the raw bytes of its tensors. Decoding a
+value can only create plain data and tensors, because nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_NODES = 2_000_000
 # Maximum number of kinds of named tuples in one value. Further kinds become plain tuples.
 MAX_NAMED_TUPLES = 50
 MAX_NAMED_TUPLE_FIELDS = 200
-# Maximum number of parts of a set, or keys of a dict, with the same hash.
+# Maximum number of elements of a set, or keys of a dict, with the same hash.
 MAX_EQUAL_HASHES = 64
 _MAX_NAME = 80
 _ALIGNMENT = 16
@@ -66,7 +66,8 @@ class CannotReturn(TypeError):
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
     """Send one frame whose body is the concatenation of `chunks`."""
     head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
-    # Send small frames in one piece: each system call may wake the other side, even for a header alone.
+    # Send small frames in one piece, because each system call may wake the other side, even if it only sends
+    # a header.
     if sum(len(chunk) for chunk in chunks) < 65536:
         sock.sendall(head + b"".join(chunks))
         return
@@ -89,7 +90,7 @@ def recv_exactly(sock: socket.socket, count: int) -> bytearray:
 
 
 def recv_frame(sock: socket.socket) -> tuple[int, bytearray]:
-    """Receive one frame of any size from a blocking socket. Only for ranks, which trust their launcher."""
+    """Receive one frame of any size from a blocking socket. For ranks only, which trust their launcher."""
     kind, length = HEADER.unpack(recv_exactly(sock, HEADER.size))
     return kind, recv_exactly(sock, length)
 
@@ -170,9 +171,9 @@ def decode(body: bytearray, max_parts: int = 0) -> Any:
 
     Args:
         body: The body of a frame.
-        max_parts: Maximum number of commas and brackets in its text; 0 for no limit. They are counted
-            before anything is decoded, because each may become an object of a few hundred bytes, which
-            takes a few microseconds.
+        max_parts: Maximum number of commas and brackets in its text; 0 for no limit. They are counted before
+            anything is decoded, because decoding each of them may create an object of a few hundred bytes and
+            take a few microseconds.
 
     Raises:
         WireError: The body is not a valid value.
@@ -188,7 +189,7 @@ def decode(body: bytearray, max_parts: int = 0) -> Any:
         return _Reader(body, LENGTH.size + length).decode_value(tree, 0)
     except WireError:
         raise
-    except Exception as error:  # A hostile body may provoke any error. All mean the same.
+    except Exception as error:  # A hostile body may provoke any kind of error.
         raise WireError(f"not a value: {type(error).__name__}") from None
 
 
@@ -292,7 +293,7 @@ class _Writer:
                 f"{path} is a {tensor.layout} tensor. Return the result of its .to_dense()."
             )
         flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        # A single element counts as contiguous with any stride, but a view as bytes needs stride 1.
+        # A single element counts as contiguous with any stride, but viewing it as bytes requires stride 1.
         flat = flat.as_strided((flat.numel(),), (1,))
         raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
         name = str(tensor.dtype).removeprefix("torch.")
@@ -350,7 +351,7 @@ class _Reader:
         if kind not in self.named:
             if len(self.named) >= MAX_NAMED_TUPLES:
                 return tuple(values)
-            # Making a class takes 0.2 ms, so all tuples of one kind share it.
+            # Making a class takes 0.2 ms, so all tuples of one kind share a class.
             self.named[kind] = _named_tuple(name, tuple(fields))
         return self.named[kind](*values)
 
@@ -399,7 +400,7 @@ class _Reader:
             raise WireError("an array of objects")
         _check_shape(shape)
         array = np.frombuffer(bytes(self._raw_bytes(start, size)), dtype=dtype).reshape(shape)
-        if not array.dtype.isnative:  # torch has no such arrays
+        if not array.dtype.isnative:  # torch does not support such arrays
             array = array.astype(array.dtype.newbyteorder("="))
         return array if kind == "ndarray" else array[()]
 
@@ -415,7 +416,7 @@ class _Reader:
 
 
 def _check_hashes(parts: list[Any]) -> None:
-    """Refuse parts of a set that were chosen to have equal hashes, because inserting them is quadratic."""
+    """Refuse elements of a set chosen to have equal hashes, because inserting them takes quadratic time."""
     hashes = sorted(map(hash, parts))
     if any(one == other for one, other in zip(hashes, hashes[MAX_EQUAL_HASHES:], strict=False)):
         raise WireError("a set of parts with one hash")
@@ -453,7 +454,7 @@ def _check_names(name: Any, fields: Any) -> None:
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     base: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
-    # This class is in no module, so pickle needs to know how to make it again.
+    # This class is in no module, so pickle needs to know how to recreate it.
     return type(name, (base,), {"__slots__": (), "__reduce__": _reduce_named_tuple})
 
 
@@ -473,7 +474,7 @@ def _format_size(nbytes: int) -> str:
 
 
 def _check_shape(shape: Any) -> None:
-    """Refuse an invalid shape before anything is computed from it, because its product can take minutes."""
+    """Refuse an invalid shape before any computation, because its product can take minutes."""
     is_short_list = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
     if not is_short_list or not all(type(size) is int and 0 <= size < _BIG_INT for size in shape):
         raise WireError("a shape that no array has")

@@ -1,8 +1,8 @@
 """The code inside one rank: join the group, call the function, send the result.
 
-The server calls `main` in a freshly forked process. If fork is unsafe, it starts this module as a program.
-Either way the rank gets two private descriptors: the channel to its launcher, which also identifies it, and
-the pipe for its output.
+The server calls `main` in a freshly forked process. If fork is unsafe, it starts this module as a program. In
+both cases the rank receives two private descriptors: the channel to its launcher, which also identifies the
+rank, and the pipe for its output.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ CHANNEL_FD, LOG_FD = 3, 4
 # Set in every rank's environment, to refuse launches from there.
 INSIDE_RANK_VARIABLE = "REAL_RANKS_INSIDE"
 
-# Number of new modules that makes an import so slow that the server should do it once for all ranks.
+# If a task imports at least this number of new modules, it is slow, so the server should import them once for
+# all ranks.
 _SLOW_IMPORT_MODULES = 50
-# Timeout of a rank that waits for a reply; the launcher's deadlines are shorter.
+# Timeout of a rank waiting for a reply; the launcher's deadlines are shorter.
 _REPLY_TIMEOUT_S = 60.0
-# Timeout of ranks on several hosts that wait for each other; the launch's budget ends sooner.
+# Timeout of ranks on several hosts waiting for each other; the launch's budget ends sooner.
 _RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 
 
@@ -81,7 +82,7 @@ def main(sock: socket.socket) -> None:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(0)  # No teardown: gloo's threads must not outlive Python's state.
+        os._exit(0)  # Skip Python's teardown, because gloo's threads must not outlive its state.
 
 
 class _Rank:
@@ -108,7 +109,7 @@ class _Rank:
         self.is_forked_child = False
 
     def serve(self) -> None:
-        # Not with `threading`, whose list of threads must only show the learner's threads.
+        # Do not use `threading`, whose list of threads must only contain the learner's threads.
         _thread.start_new_thread(self._receive_frames, ())
         while True:
             self.run(*_split_task(self.tasks.get()))
@@ -205,7 +206,7 @@ class _Rank:
         from torch._C import _distributed_c10d as c10d
 
         torch.set_num_threads(1)
-        c10d.set_debug_level_from_env()  # torch read it on import, before the fork.
+        c10d.set_debug_level_from_env()  # torch has read it on import, before the fork.
         torch_fixes.install()
         stores.install(f"{identity.folder}/store")
         export_main_on_spawn(rank_folder)
@@ -214,7 +215,7 @@ class _Rank:
         os.register_at_fork(after_in_child=self._detach_forked_child)
         if identity.options.init:
             join_group(identity)
-        if is_cell:  # Under `launch`, a function only has the names sent with it.
+        if is_cell:  # Under `launch`, a function can only use the names sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
@@ -255,7 +256,7 @@ class _Rank:
                 self.channel.send(wire.IMPORTED, message)
 
     def _ask(self, question: list[Any]) -> Any:
-        """Ask the launcher a question and return its reply. One thread at a time."""
+        """Ask the launcher a question and return its reply, for one thread at a time."""
         with self.ask_lock:
             self.channel.send(wire.QUESTION, json.encode(question))
             try:
@@ -337,7 +338,7 @@ def join_group(identity: Identity) -> None:
             host, int(port), world_size, rank == 0, _RENDEZVOUS_TIMEOUT, wait_for_workers=False
         )
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
-        # The same as the lock below, but between hosts: the last one to join releases all.
+        # Between hosts, this replaces the lock below: the last rank to join releases all ranks.
         if store.add("joined", 1) == world_size:
             store.set("all joined", "")
         store.wait(["all joined"], _RENDEZVOUS_TIMEOUT)
@@ -351,7 +352,7 @@ def _wait_for_listener(host: str, port: int) -> None:
     """Wait until rank 0's store listens.
 
     After a refused connection, a TCPStore waits half a second or longer before trying again (torch 2.13). The
-    ranks of one launch begin at the same time, so some always try before rank 0 listens.
+    ranks of one launch begin at the same time, so some always try to connect before rank 0 listens.
     """
     deadline = time.monotonic() + _RENDEZVOUS_TIMEOUT.total_seconds()
     while time.monotonic() < deadline:
@@ -370,8 +371,9 @@ def _wait_until_all_joined(path: str) -> Iterator[None]:
     A rank has all its gloo connections before its peers have seen all of theirs. If its first line destroys
     the group, a peer that is still connecting fails: "Connection closed by peer" in one launch of three. So
     each rank holds a shared lock while joining, and then waits for the exclusive lock, which is free once no
-    rank is joining. No rank can finish joining before all have begun, so none is missed. Waking a waiter
-    takes the kernel about 20 us. A barrier over gloo would cause traffic, visible in traces and byte counts.
+    rank is joining. No rank can finish joining before all ranks have begun, so none is missed. Waking a
+    waiter takes the kernel about 20 us. A barrier over gloo would cause traffic, visible in traces and byte
+    counts.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -384,7 +386,7 @@ def _wait_until_all_joined(path: str) -> Iterator[None]:
 
 
 def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
-    """Execute a cell's source. Return the value of its last expression, as a notebook does."""
+    """Execute a cell's source. Like a notebook, return the value of its last expression."""
     import ast
 
     tree = ast.parse(source, file)
@@ -417,7 +419,7 @@ def _read_payload(task: Task, payload: memoryview) -> tuple[Any, Any]:
     """Read the shared objects of all ranks, or None, and this rank's additional arguments.
 
     The launching process's settings are applied first. One Unpickler reads everything: see `sending.dumps`.
-    The Unpickler keeps all objects that it has read, so drop it here.
+    The Unpickler keeps all objects that it has read, so it is dropped here.
     """
     reader = pickle.Unpickler(io.BytesIO(payload))
     if task.has_settings:
@@ -427,7 +429,7 @@ def _read_payload(task: Task, payload: memoryview) -> tuple[Any, Any]:
 
 
 def _register_cell(file: str, cell: Source) -> None:
-    """Make tracebacks, warnings and inspect.getsource show the lines of a notebook's cell."""
+    """Make a notebook cell's lines visible to tracebacks, warnings and inspect.getsource."""
     lines = cell.text.splitlines(keepends=True)
     linecache.cache[file] = (len(cell.text), None, lines, file)
     _CELL_NAMES[file] = cell.name
@@ -468,11 +470,12 @@ def start(fd: int, output_fd: int, log_fd: int) -> None:
     """Make this process the rank with the channel `fd` and the output `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
     # From here on only these five descriptors exist. Copies of the server's descriptors or of other ranks'
-    # channels would hide the closing of these connections, and a learner's code could write to them.
+    # channels would hide the fact that these connections have closed, and a learner's code could write to
+    # them.
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
-    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the other's number
+    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither has the number needed for the other
     os.dup2(fd, CHANNEL_FD, inheritable=False)
     os.dup2(log_fd, LOG_FD, inheritable=False)
     os.closerange(LOG_FD + 1, _highest_fd())

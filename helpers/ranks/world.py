@@ -1,7 +1,7 @@
 """A set of running ranks: their channels, their output, their answers, and their exits.
 
-The launcher makes a `World`, sends it a task and polls it until every rank has answered. `%%ranks` keeps one
-world from cell to cell. `end` is always called, and leaves nothing behind.
+The launcher creates a `World`, sends it a task and polls it until every rank has answered. `%%ranks` keeps
+one world running from cell to cell. At the end, `end` is always called and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from helpers.trace.log import Logs
 
 # Maximum number of bytes kept of one rank's output: half from its beginning, half from its end.
 MAX_OUTPUT = 100_000
-# Number of its last bytes in the live view.
+# Number of the last bytes of a rank's output that the live view shows.
 MAX_RECENT_OUTPUT = 4_000
 # The kind of error for a rank that printed more than its site allows.
 FLOOD_ERROR = "Flood"
@@ -62,24 +62,24 @@ class Member:
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
-    # The reason for the loss of its host, if it was lost.
+    # The reason why the rank's host was lost, if it was.
     host_loss: str = ""
-    # faulthandler's text about its threads if a signal killed it.
+    # faulthandler's text about the rank's threads if the rank was killed by a signal.
     fault_text: str = ""
     # The rank's last report.
     status: Status = Status()
-    # Number of requests for its position, and of its answers.
+    # Number of requests for the rank's position, and of its answers.
     ask_count: int = 0
     answer_count: int = 0
-    # Functions that it reported as replaced.
+    # Functions that the rank has reported as replaced.
     replaced: tuple[str, ...] = ()
-    # Exceptions that ended its threads during this task.
+    # Exceptions that ended the rank's threads during this task.
     thread_errors: tuple[RankError, ...] = ()
     _output_start: bytearray = field(default_factory=bytearray)
     _output_end: bytearray = field(default_factory=bytearray)
     # Number of dropped bytes between `_output_start` and `_output_end`.
     _dropped_bytes: int = 0
-    # Number of bytes that the rank has printed in its life, kept or not.
+    # Number of bytes that the rank has printed so far, stored or not.
     printed_bytes: int = 0
 
     @property
@@ -91,7 +91,7 @@ class Member:
         free = MAX_OUTPUT // 2 - len(self._output_start)
         self._output_start += data[:free]
         self._output_end += data[free:]
-        if len(self._output_end) > MAX_OUTPUT:  # Not each time, because it moves all bytes.
+        if len(self._output_end) > MAX_OUTPUT:  # Cutting is rare, because it moves all bytes.
             self._drop_bytes(len(self._output_end) - MAX_OUTPUT // 2)
 
     def clear_output(self) -> None:
@@ -113,7 +113,7 @@ class Member:
             self._drop_bytes(len(self._output_end) - MAX_OUTPUT // 2)
         if not self._dropped_bytes:
             return (self._output_start + self._output_end).decode("utf-8", "replace")
-        # Keep whole lines if there are any, because the cut may be inside a line or a character.
+        # Keep only complete lines if there are any, because the cut may be inside a line or a character.
         first = self._output_start[: self._output_start.rfind(b"\n") + 1] or self._output_start
         last = self._output_end[self._output_end.find(b"\n") + 1 :] or self._output_end
         gone = (
@@ -157,13 +157,13 @@ def _torchrun_variables(
         # torchrun's agent listens at MASTER_PORT from the start, and sets "True". With
         # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it leaves the listening to rank 0, as here, and sets "False".
         # With "True" no rank opens the store, so init_process_group("gloo") fails after its timeout, also
-        # in processes spawned by a rank, and at a port chosen by a script.
+        # in processes spawned by a rank, and also at a port chosen by a script.
         "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
 
 
 class World:
-    """The running ranks of a launch. Use under the connection's lock; call `end` in a `finally`."""
+    """The running ranks of a launch. Use it under the connection's lock, and call `end` in a `finally`."""
 
     def __init__(self, connection: Servers, options: Options, caller: Caller) -> None:
         self.connection = connection
@@ -175,7 +175,7 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_exited = False
-        # Modules of torch imported by the ranks. The server can import them for the next ranks.
+        # Modules of torch imported by the ranks, which the server can import for the next ranks.
         self.imported: list[str] = []
         self.ended = False
         self.collector = Collector(options.world_size, caller.place_of, options.imagined)
@@ -191,7 +191,7 @@ class World:
         try:
             for rank, site in enumerate(self.sites):
                 own_socket, rank_socket = socket.socketpair()
-                # If a cell has called socket.setdefaulttimeout, the rank's end would not block.
+                # Otherwise, after a cell has called socket.setdefaulttimeout, the rank's end would not block.
                 rank_socket.setblocking(True)
                 rank_sockets.append(rank_socket)
                 limits = {**wire.MAX_BYTES, wire.RESULT: site.most_result}
@@ -217,7 +217,7 @@ class World:
                 "`course doctor` to see how many ranks this machine allows."
             ) from None
         finally:
-            # The server has copies. An open copy in this process would hide the exit of a rank.
+            # The server has copies of these. An open copy in this process would hide the exit of a rank.
             for rank_socket in rank_sockets:
                 rank_socket.close()
             for _, write_fd in ends.values():
@@ -225,7 +225,7 @@ class World:
 
     def send_task(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first task also contains the rank's identity."""
-        self.read_logs()  # Read the records from threads of an earlier task.
+        self.read_logs()  # This also reads the records of threads from an earlier task.
         clocks = self.connection.clocks(self.options.world_size)
         self.collector = self.collector.next_collector(clocks)
         first = not self._has_identity
@@ -249,7 +249,7 @@ class World:
         options, site, rank = self.options, member.site, member.rank
         folder = folder_of(site, self.launch)
         changed, unset = site.environment()
-        # Drop it, like torchrun, because a tutorial's first cell may set a port that is in use.
+        # Drop the variable, as torchrun does, because a tutorial's first cell may set a port that is in use.
         changed.pop("MASTER_PORT", None)
         environment = options.envs[rank] if options.envs else {}
         return Identity(
@@ -276,7 +276,7 @@ class World:
         raise_if_stopped()
         if self.connection.has_messages_for(
             self.launch
-        ):  # The message was read while polling a different world.
+        ):  # The message was read while a different world was polled.
             self._handle_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
@@ -312,7 +312,7 @@ class World:
 
     def _on_exit(self, member: Member, exitcode: int) -> None:
         self._read_output(member)
-        self._read_channel(member)  # Its last frames may still be in the socket.
+        self._read_channel(member)  # The rank's last frames may still be in the socket.
         member.exitcode = exitcode
         if not member.is_done:
             has_returned = exitcode == 0 and self.options.exit_returns
@@ -349,7 +349,7 @@ class World:
             return
         except (EOFError, ConnectionError):
             self._unregister(member.sock)
-        except Exception as error:  # A hostile rank may provoke any error. All mean the same.
+        except Exception as error:  # A hostile rank may provoke any kind of error.
             self._unregister(member.sock)
             self._set_failed(member, RankError(member.rank, "WireError", str(error)[:200]))
 
@@ -396,7 +396,7 @@ class World:
         """Ask each unfinished rank for its position. `poll` receives the answers, if ranks can send them."""
         for member in self.members:
             if not member.is_done:
-                with contextlib.suppress(OSError):  # It died, or has not read its task yet.
+                with contextlib.suppress(OSError):  # The rank died, or has not read its task yet.
                     wire.send_frame(member.sock, wire.ASK)
                     member.ask_count += 1
 
@@ -408,7 +408,7 @@ class World:
             self.poll(0.02)
 
     def has_only_name_errors(self) -> bool:
-        """Return whether all ranks have answered their task, with no errors other than NameErrors.
+        """Return whether all ranks have answered their task, without errors other than NameErrors.
 
         Such ranks can continue: none is inside a call, and each waits for its next task.
         """
@@ -462,8 +462,8 @@ class World:
     def end(self) -> None:
         """End all ranks and the processes made by them, wait for their exit, and remove the world's files."""
         try:
-            # Read before the first rank ends. A rank that waits for the first one may notice its end, print
-            # a C++ stack trace, and record the end of the waiting call.
+            # Read the output before the first rank ends. A rank that waits for this rank may notice its end,
+            # print a C++ stack trace, and record the end of the waiting call.
             self._read_rest()
         finally:
             try:
@@ -545,6 +545,6 @@ def unique_sites(sites: Sequence[RankSite]) -> list[RankSite]:
 
 def _is_learner_file(file: str, site: RankSite) -> bool:
     course_folder = (
-        f"{site.root}/helpers/"  # the ranks' path of it, in a sandbox or on another host
+        f"{site.root}/helpers/"  # the folder's path for ranks in a sandbox or on another host
     )
     return is_learner_file(file) and not file.startswith(course_folder)

@@ -7,7 +7,7 @@ share only `board_messages`.
 
 Learner:
     learner         join() and help_me()
-    outbox          events until the board has them
+    outbox          events that the board has not received yet
 Both:
     board_messages  messages between learners and board
 Board:

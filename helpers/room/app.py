@@ -1,12 +1,12 @@
-"""Serve the board as a web application: learners post to `api/`, and the teacher's page gets events.
+"""Serve the board as a web application: learners post to `api/`, and the teacher's page receives events.
 
     POST api/join    a code (or a user's token of JupyterHub) -> a new token for this learner
     POST api/events  events -> "stored", once they are on the disk
     GET  board, projected, news, play/KEY    for the teacher, who has the key
     POST lower/ID, forget/ID, new-code       from the teacher's board
-    GET  /           for everybody: a page about the data that is sent
+    GET  /           for everybody: a page about the data being sent
 
-Requests contain data of a few kinds, limited in size, which is shown only as text.
+Requests contain data of a few kinds and limited size, which is only shown as text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from helpers.views.page_style import PAGE_STYLE
 
 MAX_LEARNERS = 2_000
 MAX_JOINS_PER_MINUTE = 200
-"""Maximum joins per minute from one address: enough for a lecture hall behind one router, not for a flood."""
+"""Maximum joins per minute from one address: enough for a lecture hall behind one router, but no flood."""
 MAX_PAGES = 40
 NEWS_INTERVAL_S = 1.0
 FILE_POLL_S = 1.0
@@ -170,7 +170,7 @@ class _Service:
                 task.cancel()
 
     def _set_learners(self, learners: Sequence[Learner]) -> None:
-        """Accept only posts of these learners, and show only these learners."""
+        """Only accept posts from these learners, and only show these learners."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
             self.room.board.remove(id)
@@ -185,7 +185,7 @@ class _Service:
         seen = store.version()
         while True:
             await asyncio.sleep(FILE_POLL_S)
-            with suppress(sqlite3.Error):  # the disk is full, which is reported by posts
+            with suppress(sqlite3.Error):  # the disk is full, which posts report
                 version = await store.run_in_disk_thread(store.version)
                 if version != seen:
                     self.code = await store.run_in_disk_thread(store.secret, CODE)
@@ -223,7 +223,7 @@ class _Service:
                 f"{MAX_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
             )
         else:
-            if not user:  # a user of JupyterHub remains one learner, however often they join
+            if not user:  # a user of JupyterHub remains one learner after joining again
                 self._count_join(request)
             mine = secrets.token_hex(32)
             learner = await self.room.store.join(name, mine, user or None)
@@ -328,7 +328,7 @@ class _Service:
                 now = time.time()
                 found = board.projected_news(now) if projected else board.news(mine, now)
                 said = msgspec.json.encode(found)
-                # Send at least the minutes, even if nothing has happened, because only a write detects that a
+                # Send at least the minutes, even if there is no news, because only a write detects that a
                 # page was closed.
                 if said != told or now - told_at > KEEP_ALIVE_S:
                     yield b"data: " + said + b"\n\n"
@@ -336,7 +336,7 @@ class _Service:
                 await asyncio.sleep(NEWS_INTERVAL_S)
 
     async def show_play(self, request: Request) -> Response:
-        """Show a mistake made by some learner. Its program runs once, on this machine."""
+        """Show a mistake made by some learner. The mistake's program runs once, on this machine."""
         self._require_teacher(request)
         mistake = self.room.board.shared_mistakes.get(request.path_params["key"])
         if mistake is None:
@@ -349,7 +349,7 @@ class _Service:
         )
 
     async def lower_hand(self, request: Request) -> Response:
-        """Lower a hand that the teacher has dealt with."""
+        """Lower a hand after the teacher has helped."""
         self._require_teacher_page(request)
         learner = request.path_params["learner"]
         if learner in self.room.board.hands:
@@ -456,12 +456,12 @@ def _bearer_token(request: Request) -> str:
     return token if scheme.lower() in {"bearer", "token"} else ""
 
 
-def _is_equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
+def _is_equal(text: str, other_text: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "replace"), other_text.encode())
 
 
 def _displayable_name(text: str) -> str:
-    """Return a displayable name: one line, no invisible characters, no piles of accents, not too long."""
+    """Return a displayable name: a short line without invisible characters and piles of accents."""
     shown, marks = "", 0
     for c in unicodedata.normalize("NFC", text):
         category = unicodedata.category(c)
@@ -474,7 +474,7 @@ def _displayable_name(text: str) -> str:
 
 
 class _ConnectionGate:
-    """Notes known connections, and admits only these if there are too many."""
+    """Records known connections, and only admits these if there are too many."""
 
     def __init__(self, service: _Service, app: ASGIApp) -> None:
         self.service = service
@@ -493,7 +493,7 @@ class _ConnectionGate:
 
 
 class _SecurityHeaders:
-    """Adds headers to every answer that prevent guessing types, caching, and leaking addresses."""
+    """Adds headers to every answer, to prevent guessing types, caching, and leaking addresses."""
 
     _ADDED_HEADERS = (
         (b"x-content-type-options", b"nosniff"),

@@ -2,7 +2,7 @@
 
     events -> Board.apply_event -> cells, hands -> Board.news(subscriber) -> a message for a page
 
-A page receives the whole state once, and afterwards only changes.
+A page receives the complete state once, and afterwards only changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from helpers.room.store import Learner, StoredEvent
 
 STUCK_AFTER_MIN = 10.0
 AWAY_AFTER_MIN = 20.0
-"""Minutes since the last check after which a learner is away: neither stuck, nor making a mistake "now"."""
+"""Minutes without a check after which a learner is away: neither stuck, nor making a mistake "now"."""
 MAX_HANDS = 40
 """Maximum number of hands listed on a page, earliest first. Other hands are only counted."""
 _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class RaisedHand:
-    """A raised hand. exercise: "" if the learner has not tried any."""
+    """A raised hand. exercise: "" if the learner has not tried any exercise."""
 
     time_s: float
     exercise: str
@@ -58,7 +58,7 @@ class RaisedHand:
 
 @dataclass(frozen=True)
 class SharedMistake:
-    """A sentence that several known mistakes of an exercise may share. title: the first mistake's title."""
+    """A sentence for one or more known mistakes of an exercise. title: the first mistake's title."""
 
     key: str
     exercise: str
@@ -107,7 +107,7 @@ class Board:
         self._last_exercise: dict[int, str] = {}  # learner -> the last checked exercise
 
     def add_learner(self, learner: Learner) -> None:
-        """Add or rename a learner. A number is added to an existing name."""
+        """Add or rename a learner. If the name already exists, add a number to it."""
         taken = {_lookalike_key(name) for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
         while _lookalike_key(name) in taken:
@@ -148,7 +148,7 @@ class Board:
         cell = self.cells.setdefault((learner, exercise), Cell())
         if (
             _minutes(happened.time_s, cell.last_check_s) > AWAY_AFTER_MIN
-        ):  # directly after a break a learner is not stuck
+        ):  # directly after a break, a learner is not stuck
             cell.trying_since_s = happened.time_s
         cell.tries += 1
         cell.last_check_s = happened.time_s
@@ -175,7 +175,7 @@ class Board:
     # --- for a page ----------------------------------------------------------------------------------
 
     def open_page(self) -> PendingNews:
-        """Start collecting news for a new page, which has seen nothing yet."""
+        """Start collecting news for a new page, which has not received any data yet."""
         news = PendingNews(set(self.names), set(self.cells))
         self.pages.append(news)
         return news
@@ -205,7 +205,7 @@ class Board:
         }
 
     def projected_news(self, now: float) -> dict[str, Any]:
-        """Return the data for projection: only counts, nothing about single learners."""
+        """Return the data for projection: only counts, and no data about single learners."""
         tried: dict[str, list[int]] = {}
         for (_, exercise), cell in self.cells.items():
             counts = tried.setdefault(exercise, [0, 0])
@@ -233,8 +233,8 @@ class Board:
     def _stuck_learners(self, now: float) -> list[tuple[int, str, int]]:
         """Return (learner, exercise, minutes since the first try), longest first.
 
-        A learner is stuck after trying for that time. A single wrong check followed by reading or a break is
-        not enough.
+        A learner is stuck after trying for a certain time. A single wrong check, followed by reading or a
+        break, is not enough.
         """
         found = [
             (learner, exercise, _minutes(now, cell.trying_since_s))
@@ -281,5 +281,5 @@ def _lookalike_key(name: str) -> str:
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 
-def _minutes(now: float, at: float) -> int:
-    return max(0, int((now - at) / 60))
+def _minutes(now: float, time_s: float) -> int:
+    return max(0, int((now - time_s) / 60))

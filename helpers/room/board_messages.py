@@ -14,7 +14,7 @@ MAX_EVENTS_PER_POST = 50
 MAX_ANSWER_CHARS = 20_000
 """Maximum characters of an answer sent with a raised hand. Longer answers are cut off."""
 MAX_BYTES = 256 << 10
-"""Maximum bytes of a post: at most one answer's code, in JSON with up to 6 bytes a character."""
+"""Maximum bytes of a post: at most one answer's code, in JSON with up to 6 bytes per character."""
 
 MAX_JOIN_BYTES = 4 << 10
 """Maximum size of a request to join, which is kept short because it needs no token."""
@@ -73,6 +73,6 @@ class JoinReply(Struct):
 
 
 class StoredReply(Struct):
-    """The reply to a post: all of its events are on the board's disk."""
+    """The reply to a post after all of its events have been stored on the board's disk."""
 
     stored: Literal[True] = True

@@ -106,7 +106,7 @@ def _room_server() -> Iterator[ModuleType]:
 def _room_file() -> Path:
     """Return the default path of a room's file, in a folder that JupyterLab's file browser hides."""
     work = workspaces.find_workspace().work
-    before = work / "room.sqlite3"  # earlier versions kept it there
+    before = work / "room.sqlite3"  # its place in earlier versions
     if before.exists():
         return before
     (work / ".room").mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""Close connections that are open without sending a request.
+"""Close connections that stay open without sending a request.
 
-uvicorn's limit counts all connections alike. So a stranger who opens thousands without sending anything would
-shut the class out. Here a connection is *waiting* until the board has received a complete request:
+uvicorn's limit counts all connections alike. So a stranger who opens thousands of connections without sending
+any request would shut the class out. In this module, a connection is *waiting* until the board has received a
+complete request:
 
     open -> waiting, at most WAIT_S -> request -> answer -> waiting again, or closed
 """
@@ -20,7 +21,7 @@ MAX_CONNECTIONS = 8_000
 """Number of open connections from which only the teacher and joined learners get an answer."""
 MAX_WAIT_S = 10.0
 MAX_WAITING = 40
-"""Maximum number, for each address, of connections without a token that wait for more than a second."""
+"""Maximum number of connections per address that wait for more than a second without a token."""
 _SWEEP_S = 1.0
 
 
@@ -73,7 +74,7 @@ class Connections:
                 self._waiting.pop(each, None)  # the board is working on a request
                 continue
             before, since = self._waiting.get(each, (cycle, now))
-            since = since if before is cycle else now  # otherwise a request came in between
+            since = since if before is cycle else now  # otherwise there was a request in between
             self._waiting[each] = cycle, since
             if now - since > MAX_WAIT_S:
                 each.transport.abort()
@@ -93,6 +94,6 @@ def network_key(host: str) -> str:
         return host
     if isinstance(address, ipaddress.IPv4Address):
         return host
-    if address.ipv4_mapped is not None:  # as a socket that listens on :: sees IPv4
+    if address.ipv4_mapped is not None:  # the form of IPv4 addresses for sockets that listen on ::
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, 64), strict=False))

@@ -1,4 +1,4 @@
-"""Run the board as a service of JupyterHub. Its users are the learners, and its administrators the teachers.
+"""Run the board as a service of JupyterHub, whose users are the learners and whose administrators teach.
 
 learner's kernel --its token--> board --> hub: whose is it?
 teacher's browser --> login --> hub: who are you? --> callback --> board
@@ -29,11 +29,12 @@ class Hub:
     """Requests to the hub, configured by the variables that the hub sets for its services."""
 
     def __init__(self) -> None:
-        # imported here because most boards have no hub
+        # import it here, because most boards have no hub
         from jupyterhub.services.auth import HubOAuth
 
         self._auth: Any = HubOAuth(cache_max_age=60)
-        # Tokens can be invented, and each causes a request to the hub. A slow hub blocks only these threads.
+        # Anybody can invent tokens, and each causes a request to the hub. A slow hub only blocks these
+        # threads.
         self._lookup_threads = ThreadPoolExecutor(4, "room-hub")
         self._pending_lookups = 0
         self.prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"].rstrip("/")
@@ -41,7 +42,7 @@ class Hub:
     async def find_login(self, token: str) -> str:
         """Return the login of the token's user, or "".
 
-        Raise HTTPException if too many requests wait for the hub.
+        Raise HTTPException if too many requests are waiting for the hub.
         """
         if self._pending_lookups >= MAX_PENDING_LOOKUPS:
             raise HTTPException(503, "The board waits for JupyterHub. Try again.")
@@ -87,9 +88,9 @@ class Hub:
 def give_token(spawner: Any) -> None:
     """Put a token that only identifies the user into a server's environment.
 
-    Use it as `c.Spawner.pre_spawn_hook`. The server's own token would also identify the user, but it allows
-    running code as that user, so it must not be sent to an unknown program that might listen at the board's
-    address.
+    Use this function as `c.Spawner.pre_spawn_hook`. The server's own token would also identify the user, but
+    it allows running code as that user, so it must not be sent to an unknown program that might listen at the
+    board's address.
     """
     user = spawner.user
     for token in list(user.api_tokens):

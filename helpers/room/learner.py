@@ -33,7 +33,7 @@ def join(url: str, code: str = "", name: str = "") -> LearnerMessage:
         outbox.leave_room()
         return LearnerMessage("You have left the room. Nothing more is sent.")
     before = outbox.joined_room()
-    # Send the same room's token, so that a learner who joins twice is still one learner.
+    # Send the token if it is for the same room, so that a learner who joins twice is still one learner.
     token = before.token if before is not None and before.url == url else ""
     message = JoinRequest(name or _login_name(), code)
     room = outbox.store_room(url, outbox.post(url, "api/join", message, token, JoinReply))

@@ -1,4 +1,4 @@
-"""Send a learner's events to the board of a room, and store them in a file until the board has them.
+"""Send a learner's events to the board of a room, and store them in a file until they have arrived.
 
     check -> send_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
@@ -59,9 +59,9 @@ class OutboxLine(msgspec.Struct):
 
 
 class RoomError(Exception):
-    """The board cannot be reached, or has refused. The message is one line with the reason and advice.
+    """The board cannot be reached, or has refused a post. The message is one line with reason and advice.
 
-    status: HTTP status of the board's answer, 0 if there was none.
+    status: HTTP status of the board's answer, 0 if there was no answer.
     """
 
     status = 0
@@ -79,7 +79,7 @@ def send_check(result: CheckResult) -> CheckResult:
 
 
 def record_check(exercise: str, outcome: str, mistake: str = "") -> None:
-    """Store the result of a check for the board, if there is one. Never fails or waits for the board."""
+    """Store a check's result for the board, if there is one, without ever failing or waiting."""
     if has_joined():
         with suppress(OSError):  # a full disk must not make the check fail
             add_event(CheckEvent(new_id(), exercise, outcome, mistake))
@@ -102,7 +102,8 @@ def send_soon() -> None:
 
 @cache
 def _start_sender() -> None:
-    # A daemon, so that the kernel exits without waiting for the board. Unsent lines stay in the file.
+    # Use a daemon thread, so that the kernel exits without waiting for the board. Unsent lines stay in the
+    # file.
     threading.Thread(target=_send_all, name="room", daemon=True).start()
 
 
@@ -140,7 +141,7 @@ def send_batch() -> None:
     lines = unsent_lines()[:MAX_EVENTS_PER_POST]
     if not lines:
         return
-    # One event always fits, but the code of several hands may be too long.
+    # A single event always fits, but the code of several hands may be too long.
     sizes = list(accumulate(len(_as_line(line)) for line in lines))
     lines = [line for line, size in zip(lines, sizes, strict=True) if size < 0.9 * MAX_BYTES]
     room = joined_room() or join_as_user()
@@ -151,7 +152,7 @@ def send_batch() -> None:
     except RoomError as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
             join_as_user(refused_token=room.token)  # the room has a new file
-        if error.status not in (400, 413):  # the board would refuse these lines every time
+        if error.status not in (400, 413):  # the board would always refuse these lines
             raise
     sent = {line.event.id for line in lines}
     path = _outbox_file()
@@ -189,7 +190,7 @@ def join_as_user(refused_token: str = "") -> JoinedRoom:
         raise RoomError(
             "The file of the room that was joined cannot be read: join(url, code) again."
         )
-    if not token:  # never send the server's token, which could be used to run code as this user
+    if not token:  # never send the server's token, which would allow running code as this user
         raise RoomError(
             "This hub gives its users no token for the room. docs/room.md explains how to add one."
         )
@@ -224,8 +225,8 @@ def _as_line(line: OutboxLine) -> bytes:
 
 def _replace_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A new file replaces the old one, so other users can read neither, and a crash leaves one of the two
-    # intact.
+    # Replace the old file by a new one, so that other users can read neither, and one of the two is intact
+    # after a crash.
     partial = path.with_name(f"{path.name}.{new_id()}")
     with _open_private(partial, "xb") as file:
         file.write(content)
@@ -257,7 +258,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def post(
     url: str, path: str, message: msgspec.Struct, token: str = "", reply_type: Any = Any
 ) -> Any:
-    """Post a message to the board and return its answer. Raise RoomError after a timeout at the latest."""
+    """Post a message to the board and return its answer. Raise RoomError if it fails or times out."""
     try:
         request = urllib.request.Request(
             f"{url.rstrip('/')}/{path}",

@@ -2,8 +2,8 @@
 
     python -m helpers.room.play EXERCISE TITLE FILE
 
-It runs in a separate process, because the board needs neither torch nor ranks, and must continue serving
-meanwhile.
+The mistake runs in a separate process, because the board needs neither torch nor ranks, and must continue
+serving meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def render_mistake_page(name: str, title: str) -> str:
     exercise = get(name)
     mistake = next(each for each in known_mistakes(exercise) if each.title == title)
     try:
-        # the player shows the program's lines as if they were in a learner's cell
+        # let the player show the program's lines as if they were in a learner's cell
         lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
         answer = Answer(name, mistake.source, lines)
         result = grade(exercise, answer, _cell_name, every_case=False, record_values=True)

@@ -46,7 +46,7 @@ def serve(
         address: The board's address for learners, if it is not `host`.
         stuck_after: Minutes of trying after which a learner is stuck.
         hub: Whether JupyterHub has started this as a service, and defines the address and the users.
-        user: Change from root to this user once the port is open. Then ports below 1024 can be used, which
+        user: Change from root to this user after opening the port. So ports below 1024 can be used, which
             only root can open.
 
     Raises:
@@ -102,7 +102,7 @@ def _serve(
 def forget_learner(file: Path, name: str) -> None:
     """Remove a learner from a room's file, even while it is being served. Raise CannotServe.
 
-    name: as the board shows it.
+    name: the name on the board.
     """
     with closing(_open_store(file, exclusive=False)) as store:
         board = Board(headings(), known_mistakes)
@@ -126,7 +126,7 @@ def forget_silent(file: Path) -> int:
 
 
 def replace_code(file: Path) -> str:
-    """Replace the code of a room, even while it is being served. Return it. Raise CannotServe."""
+    """Replace the code of a room, even while it is being served. Return the new code. Raise CannotServe."""
     with closing(_open_store(file, exclusive=False)) as store:
         return store.replace_code()
 
@@ -160,7 +160,7 @@ def run_server(room: Room, listening: socket.socket) -> None:
     """Serve a room on a listening socket."""
     # Each connection is a file, and many systems allow only 1,024 files unless the process asks for more.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # plus the teacher's connections, and connections accepted before others have closed
+    # including the teacher's connections, and connections accepted before others have closed
     enough = MAX_CONNECTIONS + 1000
     if 0 <= soft < enough:
         more = min(enough, hard) if hard >= 0 else enough
@@ -171,7 +171,7 @@ def run_server(room: Room, listening: socket.socket) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        # Pages keep their stream open, which would delay the end.
+        # Pages keep their streams open, which would delay the exit.
         timeout_graceful_shutdown=1,
         backlog=2048,
         http=room.connections.protocol(),

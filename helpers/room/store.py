@@ -1,6 +1,6 @@
-"""Store the board's data in an SQLite database in WAL mode. Acknowledged events are on the disk.
+"""Store the board's data in an SQLite database in WAL mode, with acknowledged events on the disk.
 
-Every post of a class waits for the disk, which takes milliseconds to sync. Therefore posts are stored in
+Every post of a class waits for the disk, and each sync takes milliseconds. Therefore posts are stored in
 groups:
 
     posts -> queue -> one writer: all waiting posts in one transaction -> sync -> answers
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 MAX_GROUP = 500
 MAX_EVENTS = 50_000
-"""Maximum for one learner, a hundred times the whole course's number. Further events are refused."""
+"""Maximum number for one learner, a hundred times that of the whole course. Further events are refused."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS learners (
@@ -44,7 +44,7 @@ CREATE INDEX IF NOT EXISTS events_with_code ON events (learner) WHERE code <> ''
 """
 CODE, KEY = "code", "key"
 _LENGTHS = {CODE: 8, KEY: 32}
-# without easily confused letters, and without vowels, so that codes never contain words
+# without easily confused letters, and without vowels, so that codes contain no words
 _ALPHABET = "bcdfghjkmnpqrstvwxyz23456789"
 
 
@@ -89,7 +89,7 @@ class Store:
         """Open the file, creating it if necessary. Raise NotARoom."""
         self._path = path
         try:
-            # private, because it contains names of learners
+            # make it private, because it contains learners' names
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             try:
@@ -114,13 +114,13 @@ class Store:
             ) from error
         self._queue: asyncio.Queue[_PendingPost] = asyncio.Queue()
         self._busy = asyncio.Lock()
-        # A separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not delay
-        # the storing of posts.
+        # Use a separate thread, because asyncio's few threads also ask JupyterHub, and a slow hub must not
+        # delay the storing of posts.
         self._disk = ThreadPoolExecutor(1, "room-disk")
         self._lock: IO[bytes] | None = None
 
     def lock(self) -> None:
-        """Prevent other boards from serving this file until `close`. Raise NotARoom if one already does."""
+        """Lock this file for this board until `close`. Raise NotARoom if another board is serving it."""
         lock = self._path.with_name(f"{self._path.name}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,7 +138,7 @@ class Store:
             self._lock = lock
 
     def secret(self, name: str) -> str:
-        """Return a secret of the room, CODE or KEY, which is created once and then kept."""
+        """Return a secret of the room, CODE or KEY, which is created at the first call and then kept."""
         self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _random_text(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
@@ -207,7 +207,7 @@ class Store:
     async def add(self, learner: int, events: Sequence[Event]) -> list[StoredEvent]:
         """Store a learner's events. Return the new ones once they are on the disk.
 
-        Raise Full, or sqlite3.Error if the disk is full.
+        Raise TooManyEvents, or sqlite3.Error if the disk is full.
         """
         if self._counts.get(learner, 0) + len(events) > MAX_EVENTS:
             raise TooManyEvents
@@ -231,7 +231,7 @@ class Store:
                 continue
             for each, found in zip(group, new, strict=True):
                 self._counts[each.learner] = self._counts.get(each.learner, 0) + len(found)
-                # otherwise the connection is closed, and the learner sends the events again
+                # otherwise the connection is closed, so the learner sends the events again
                 if not each.done.done():
                     each.done.set_result(found)
 
@@ -248,9 +248,9 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
 
-    def _insert(self, each: _PendingPost, event: Event) -> StoredEvent | None:
+    def _insert(self, post: _PendingPost, event: Event) -> StoredEvent | None:
         at = time.time() - 60 * event.minutes
-        row = (each.learner, event.id, at, *_columns(event))
+        row = (post.learner, event.id, at, *_columns(event))
         done = self._db.execute(
             "INSERT OR IGNORE INTO events (learner, id, at, kind, exercise, outcome, mistake, code) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -262,9 +262,9 @@ class Store:
             # The code of earlier hands is never shown again, and a learner may raise thousands of hands.
             self._db.execute(
                 "UPDATE events SET code = '' WHERE learner = ? AND code <> '' AND id <> ?",
-                (each.learner, event.id),
+                (post.learner, event.id),
             )
-        return StoredEvent(each.learner, at, event)
+        return StoredEvent(post.learner, at, event)
 
     def close(self) -> None:
         self._disk.shutdown()
@@ -292,7 +292,7 @@ def _columns(event: Event) -> tuple[str, str, str, str, str]:
 
 def _stored_event(
     learner: int,
-    at: float,
+    time_s: float,
     id: str,
     kind: str,
     exercise: str,
@@ -301,5 +301,5 @@ def _stored_event(
     code: str,
 ) -> StoredEvent:
     if kind == "checked":
-        return StoredEvent(learner, at, CheckEvent(id, exercise, outcome, mistake))
-    return StoredEvent(learner, at, HandEvent(id, kind == "up", exercise, code))
+        return StoredEvent(learner, time_s, CheckEvent(id, exercise, outcome, mistake))
+    return StoredEvent(learner, time_s, HandEvent(id, kind == "up", exercise, code))

@@ -1,4 +1,4 @@
-"""Run a script on real ranks, unchanged, and explain what happened: `course run`, `run_script`.
+"""Run an unchanged script on real ranks, and explain the result: `course run`, `run_script`.
 
     train.py -> read_script -> run_script -> launcher ==> ranks: in_rank runs it as `__main__`
                                                  |
@@ -7,20 +7,20 @@
 The engine (`helpers.ranks`) starts and watches the ranks as for `launch`.
 
 Before:
-    read_script    the file, and what can be said without running it
+    read_script    reading the file, and problems that appear without running it
 In a rank:
-    in_rank        a script as `__main__`, as torchrun's worker runs it
-    own_spawn      a script's mp.spawn, whose processes are the ranks
-    own_processes  a script's own processes, if it starts them as ranks
-    own_helpers    a script's module called `helpers`
-    step_watch     what the rank does in the first steps (`--check-steps`)
+    in_rank        running a script as `__main__`, like a worker of torchrun
+    own_spawn      a script's call of mp.spawn, replaced by the ranks
+    own_processes  a script's processes, replaced by the ranks
+    own_helpers    a script's own module called `helpers`
+    step_watch     recording the first steps (`--check-steps`)
     step_records   the records of these steps
 In the launcher:
     run_script     run_script()
-    terminal       output with the rank's number, and a line that shows where each rank is
+    terminal       output with rank numbers, and a line with each rank's position
     stopping       Ctrl-C and SIGTERM
     step_findings  silent faults in the records of all ranks
-    ending         exit code, words, JSON and GitHub's annotation
+    ending         exit code, texts, JSON and GitHub's annotation
     report         a page with the player
     commands       `course run`
 """

@@ -1,4 +1,4 @@
-"""`course run`: run a script on real ranks, and say what happened."""
+"""`course run`: run a script on real ranks, and report the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from helpers.scripts.step_findings import Finding
 
 _NOT_STARTED = 4
-"""The exit code if nothing was run: 2 would mean a deadlock."""
+"""The exit code if no rank was started. (2 means a deadlock.)"""
 
 
 class _NotStarted(CommandError):
@@ -126,7 +126,7 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
 
 
 def _describe_checked_steps(step_count: int, limit: int) -> str:
-    """Return the result of a check without findings. step_count: the steps that the script has taken."""
+    """Return the result of a check without findings. step_count: the number of steps taken by the script."""
     if not step_count:
         return "No silent fault found, but no optimizer took a step."
     whole = "" if step_count >= limit else ", the whole script"
@@ -134,7 +134,7 @@ def _describe_checked_steps(step_count: int, limit: int) -> str:
 
 
 def _say_stopped(number: int, waits: list[str], settings: _Settings) -> None:
-    """Print that a signal ended the run, and where the ranks were."""
+    """Print that the run was ended by a signal, and the ranks' positions."""
     lines = [f"Stopped by {signal.Signals(number).name}; all ranks were ended."]
     click.echo("\n".join([*lines, "They were here:", *waits]), err=True)
     if settings.as_json:
@@ -144,7 +144,7 @@ def _say_stopped(number: int, waits: list[str], settings: _Settings) -> None:
 
 
 def _tell(job: ScriptJob, result: Run, findings: list[Finding], settings: _Settings) -> int:
-    """Print how a run ended, in each form that was asked for. Return the exit code."""
+    """Print the end of a run in each requested form. Return the exit code."""
     from helpers.course.as_json import write
     from helpers.scripts.ending import ending_data, exit_code, github_commands
 

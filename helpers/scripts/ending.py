@@ -1,4 +1,4 @@
-"""Describe how a script's run ended, for people and programs: exit code, words, the line to look at."""
+"""Describe the end of a script's run for people and programs: exit code, text, and the line to look at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.scripts.step_findings import CERTAIN, Finding
 from helpers.trace.events import Place, Wait
 
 FAILED, DEADLOCKED, TIMED_OUT, NOT_STARTED, FOUND_FAULTS = 1, 2, 3, 4, 5
-"""Exit codes of `course run`. 0: all ranks succeeded."""
+"""Exit codes of `course run`, in addition to 0 if all ranks succeeded."""
 
 _KNOWN_MESSAGES = (
     (
@@ -49,7 +49,7 @@ _WORDS: Mapping[str, str] = {
     "The function did not return: os._exit() and similar calls end a rank immediately.": "The script, or a "
     "library that it uses, ended its process by os._exit() or a similar call.",
 }
-"""Advice of the engine that names `launch`, and what it means for a script."""
+"""The engine's texts that mention `launch`, and their replacements for a script."""
 
 
 def explain_as_script(run: Run) -> Run:
@@ -75,14 +75,14 @@ def exit_code(run: Run, findings: Sequence[Finding] = ()) -> int:
 
 
 def outcome_name(run: Run) -> str:
-    """Name how a run ended, for programs."""
+    """Return a name for the outcome of a run, for programs."""
     failure = run.failure
     names = {Deadlock: "deadlock", RankTimeout: "timeout", RankDied: "died", RankFailed: "failed"}
     return "passed" if failure is None else names.get(type(failure), "failed")
 
 
 def place_to_look(run: Run) -> tuple[int, Place | None]:
-    """Return the rank to look at first, and the line where it is, if that is known."""
+    """Return the rank to look at first, and its line if known."""
     failure = run.failure
     if isinstance(failure, RankFailed):
         return failure.rank, failure.error.frames[-1] if failure.error.frames else None
@@ -98,7 +98,7 @@ def place_to_look(run: Run) -> tuple[int, Place | None]:
 
 
 def _last_line(run: Run, rank: int) -> Place | None:
-    """Return the line of a rank's last call, for a rank whose process has ended without an exception."""
+    """Return the line of a rank's last call, if its process has ended without an exception."""
     places = [event.where for event in run.trace.events if event.rank == rank and event.where]
     return places[-1] if places else None
 
@@ -108,7 +108,7 @@ def _waits(failure: RankFailure | None) -> tuple[Wait, ...]:
 
 
 def ending_data(run: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
-    """Return how a run ended as plain data; see docs/json.md."""
+    """Return the end of a run as plain data; see docs/json.md."""
     return {
         "outcome": outcome_name(run),
         "exit_code": exit_code(run, findings),
@@ -170,9 +170,9 @@ def _place_data(place: Place | None) -> dict[str, Any]:
 
 
 def github_commands(run: Run, findings: Sequence[Finding], script: Path) -> Iterator[str]:
-    """Yield a workflow command of GitHub Actions for a run that failed, and for each silent fault.
+    """Yield a workflow command of GitHub Actions for a failed run, and for each silent fault.
 
-    script: the file to name if the line is not known.
+    script: the file to report if the line is unknown.
     """
     if run.failure is not None:
         _, place = place_to_look(run)
@@ -192,7 +192,7 @@ def github_command(level: str, place: Place | None, script: Path, title: str, me
 
 
 def _from_repository(file: str) -> str:
-    """Return a file's path from the repository's root, as GitHub expects it."""
+    """Return a file's path relative to the repository's root, as expected by GitHub."""
     root = os.environ.get("GITHUB_WORKSPACE") or os.getcwd()
     return os.path.relpath(file, root) if Path(file).is_relative_to(root) else file
 

@@ -1,7 +1,8 @@
-"""Run a script in a rank as a worker of torchrun runs it: as `__main__`, from its begin to its exit.
+"""Run a script in a rank like a worker of torchrun: as `__main__`, from its beginning to its exit.
 
-Differences from a process of its own: the rank was forked, so its modules may already be imported; and after
-the exit handlers the rank waits until it is ended, so that another rank that still needs it is explained.
+There are two differences from a separate process. The rank was forked, so its modules may already be
+imported. And after running the exit handlers, the rank waits until it is terminated, so that the hang of a
+rank that still needs it can be explained.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def run_as_main(
     Args:
         rank, world_size: As for every function of a launch.
         path: The script's absolute path.
-        argv: Its `sys.argv`.
-        source: Its text.
-        related: The texts of modules in its folder, which the engine reads to see what will be imported.
-        threads: The number of threads for one operation; 0 for torch's own choice.
-        check_folder: Where to write records for a check of silent faults; "" for none.
-        check_steps: After how many steps of an optimizer to stop.
-        module_name: Its name if it runs as `python -m` runs a module; "" for a script.
+        argv: The script's `sys.argv`.
+        source: The script's text.
+        related: The texts of modules in its folder, which the engine searches for modules to be imported.
+        threads: The number of threads per operation; 0 for torch's default.
+        check_folder: The folder for the records of a check for silent faults; "" for no check.
+        check_steps: The number of optimizer steps after which to stop.
+        module_name: The name of a module to run as with `python -m`; "" for a script.
     """
     del related
     _set_threads(threads)
@@ -92,14 +93,14 @@ def run_as_main(
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as error:
-        if os.getpid() == pid:  # a forked child's error is printed by the engine
+        if os.getpid() == pid:  # the engine prints a forked child's error
             _print_error(error)
             _end_process()
         raise
 
 
 def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
-    """Begin to record the script's steps, if it is checked."""
+    """Start recording the script's steps if it is checked."""
     if not folder:
         return None
     from helpers.scripts.step_records import Writer
@@ -111,7 +112,7 @@ def _start_check(rank: int, folder: str, steps: int) -> StepWatch | None:
 
 
 def _make_main(path: str, name: str) -> types.ModuleType:
-    """Return a new module `__main__`, with the names that Python gives a script or the module `name`."""
+    """Return a new module `__main__`, with Python's names for a script or for the module `name`."""
     module = types.ModuleType("__main__")
     names = {"__file__": path, "__builtins__": builtins, "__cached__": None, "__annotations__": {}}
     module.__dict__.update(names)
@@ -119,13 +120,13 @@ def _make_main(path: str, name: str) -> types.ModuleType:
         module.__package__ = name.rpartition(".")[0]
         module.__spec__ = spec_from_file_location(name, path)
     with suppress(AttributeError):
-        del vars(builtins)["display"]  # the engine adds it for functions of a notebook
+        del vars(builtins)["display"]  # the engine adds it for a notebook's functions
     sys.modules["__main__"] = module
     return module
 
 
 def _set_threads(threads: int) -> None:
-    """Use as many threads as a worker of torchrun would."""
+    """Use as many threads as a worker of torchrun."""
     import torch
 
     if threads:
@@ -136,7 +137,7 @@ def _set_threads(threads: int) -> None:
 
 
 def _print_error(error: BaseException) -> None:
-    """Print an error as Python does, from the script's first frame on."""
+    """Print an error like Python, beginning with the script's first frame."""
     trace = error.__traceback__
     while trace is not None and is_course_code(trace.tb_frame.f_code):
         trace = trace.tb_next
@@ -145,7 +146,7 @@ def _print_error(error: BaseException) -> None:
 
 
 def _end_process() -> None:
-    """Do what Python does at the end of a process: threads, exit handlers, and files that are still open."""
+    """Finish like a Python process: wait for threads, run exit handlers, and flush open files."""
     join_threads()
     run_exit_handlers()
     threading.excepthook = threading.__excepthook__

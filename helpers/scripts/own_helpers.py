@@ -1,7 +1,7 @@
-"""Make a script import its own module called `helpers`, which is also the name of the course's package.
+"""Make a script import its own module called `helpers` instead of the course's package of that name.
 
-If the script's folder has such a module, the course's modules leave `sys.modules`, and come back while a
-function of the course imports one of its own.
+If the script's folder has such a module, the course's modules are removed from `sys.modules`. They are
+restored while a function of the course imports a module of the course.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COURSE_FOLDER = str(Path(__file__).parents[1])
 
 
 def install(folder: Path) -> None:
-    """Make `import helpers` mean the script's module in its own files, if its folder has one."""
+    """Make `import helpers` in the script's files import the script's module, if its folder has one."""
     if not ((folder / f"{_NAME}.py").exists() or (folder / _NAME).is_dir()):
         return
     if folder == Path(_COURSE_FOLDER).parent:

@@ -1,12 +1,12 @@
-"""Make a script's own processes use the ranks that already run, if the script starts them as its ranks.
+"""Replace processes that a script starts as its ranks by the ranks that are already running.
 
     for rank in range(4):                           on rank 2:
         p = mp.Process(target=work, args=(rank,))
-        p.start()                                   noted, and not started
-    p.join()                                        runs the third process's work here, and ends the rank
+        p.start()                                   recorded, but not started
+    p.join()                                        runs the third process's work here, then ends the rank
 
-Only rank 0 runs on after the join, because under plain Python one process started the others. Processes
-whose work doesn't initialize a process group, such as workers that load data, start as usual.
+After the join, only rank 0 continues, because under plain Python one process started the others. Processes
+whose work does not initialize a process group, such as data-loading workers, are started as usual.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.trace.frames import LEARNER, code_kind, learner_frame
 
 _INITIALIZERS = frozenset({"init_process_group", "init_device_mesh"})
 _MAX_FUNCTIONS = 200
-"""How many functions of a script are read to see whether one of them initializes a group."""
+"""Maximum number of a script's functions that are searched for the initialization of a group."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class OwnProcesses:
         setattr(process, "exitcode", property(run_or_read))  # noqa: B010 (mypy knows its type)
 
     def finish(self) -> None:
-        """Run the process that this rank replaces, if the script has begun any."""
+        """Run the process that this rank replaces, if the script has started any."""
         if self._has_run or not self._processes or os.getpid() != self.pid:
             return
         self._has_run = True
@@ -86,7 +86,7 @@ class OwnProcesses:
             raise SystemExit(0)
 
     def _note(self, process: Any) -> bool:
-        """Note a process that would be a rank. Return False for any other."""
+        """Record a process that would be a rank. Return False for any other process."""
         if os.getpid() != self.pid or self._has_run or not _joins_group(process):
             return False
         frame = learner_frame(sys._getframe(2))
@@ -99,7 +99,7 @@ class OwnProcesses:
         return True
 
     def _guard_parent(self) -> None:
-        """Explain a script that starts some ranks, and is a rank itself."""
+        """Refuse a script that starts some ranks and is also a rank itself, with an explanation."""
         from torch import distributed as dist
 
         original = dist.init_process_group
@@ -119,7 +119,7 @@ class OwnProcesses:
 
 
 def _joins_group(process: Any) -> bool:
-    """Return whether a process's work, as far as it can be read, initializes a process group."""
+    """Return whether a process's work initializes a process group, as far as its code can be read."""
     todo: list[Any] = [process._target, *process._args] if process._target else [process.run]
     read: set[int] = set()
     while todo and len(read) < _MAX_FUNCTIONS:

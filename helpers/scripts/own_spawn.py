@@ -1,8 +1,8 @@
-"""Make a script's own `mp.spawn` use the ranks that already run, instead of starting processes.
+"""Make a script's `mp.spawn` use the running ranks instead of starting processes.
 
     mp.spawn(work, args=(4,), nprocs=4)   on each of 4 ranks:  work(rank, 4)
 
-Afterwards only rank 0 runs on, because under plain Python one process called `mp.spawn`.
+Afterwards only rank 0 continues, because under plain Python a single process called `mp.spawn`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class StartsProcesses(Exception):
 
 
 class _Joined:
-    """What `mp.spawn(..., join=False)` returns: the processes have already ended."""
+    """The result of `mp.spawn(..., join=False)`, whose processes have already ended."""
 
     processes: tuple[Any, ...] = ()
 
@@ -57,7 +57,7 @@ def install(rank: int, world_size: int, script: str) -> None:
 
 
 def refuse_shared_objects(script: str, args: tuple[Any, ...], receivers: str) -> None:
-    """Raise StartsProcesses for an object that processes share only if one of them made it for all."""
+    """Raise StartsProcesses for an object that can only be shared if one process makes it for all of them."""
     for value in args:
         if type(value).__module__.startswith("multiprocessing."):
             raise StartsProcesses(

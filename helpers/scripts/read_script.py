@@ -1,4 +1,4 @@
-"""Read a script, and refuse what cannot run as one, each with one clear line."""
+"""Read a script, and refuse files that cannot run as a script, with one clear line."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MAX_RELATED_FILES = 50
 
 @dataclass(frozen=True)
 class Script:
-    """A script as the ranks run it.
+    """A script in the form needed by the ranks.
 
     Attributes:
-        name: The path as the caller wrote it, for `sys.argv` and for readers.
+        name: The path as written by the caller, for `sys.argv` and for readers.
         path: The absolute path.
-        related: The texts of the modules in its folder that it imports, and that those import.
-        module: Its name as a module, if it runs as `python -m` runs it; "" for a script.
+        related: The texts of the modules in its folder that it imports directly or indirectly.
+        module: Its module name, if it runs as with `python -m`; "" for a script.
     """
 
     name: str
@@ -37,15 +37,15 @@ class Script:
     module: str = ""
 
     def place_of(self, file: str, line: int, function: str) -> Place:
-        """Return a line's place as a reader knows it: by its path from the current folder."""
-        # The lines that a rank names are shown. So only files of Python are read.
+        """Return a line's place for readers, with a path relative to the current folder."""
+        # Lines reported by a rank are shown to the reader, so only read Python files.
         is_own = is_learner_file(file) and file.endswith(".py") and file.startswith("/")
         source = linecache.getline(file, line).rstrip("\n") if is_own else ""
         return Place(file, line, function, short_path(file), source)
 
 
 def read_script(name: str | Path) -> Script:
-    """Read a script. Raise LaunchError if there is none, or if it is not Python."""
+    """Read a script. Raise LaunchError if the file does not exist or is not Python."""
     shown = str(name)
     path = Path(os.path.abspath(shown))
     if path.is_dir():
@@ -67,7 +67,7 @@ def read_script(name: str | Path) -> Script:
 
 
 def read_module(name: str) -> Script:
-    """Read a module, found from the current folder on. Raise LaunchError if there is none."""
+    """Read a module, searching the current folder first. Raise LaunchError if it does not exist."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise LaunchError(f"{name} is not the name of a module, such as package.train.")
     found = _find_module(name)
@@ -83,7 +83,7 @@ def read_module(name: str) -> Script:
 
 
 def _find_module(name: str) -> ModuleSpec | None:
-    """Find a module without importing its packages, whose code is the ranks' to run."""
+    """Find a module without importing its packages, because only ranks may run their code."""
     found, folders, full_name = None, [os.getcwd(), *sys.path], ""
     for part in name.split("."):
         full_name = f"{full_name}.{part}" if full_name else part
@@ -99,7 +99,7 @@ def _parse(name: str, source: bytes) -> ast.Module:
         raise LaunchError(f"{name} is not a Python script: it has {len(source):,} bytes.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the ranks print them
+            warnings.simplefilter("ignore")  # the ranks print these warnings
             return ast.parse(source)
     except SyntaxError as error:
         if error.lineno and not _looks_binary(source):
@@ -117,7 +117,7 @@ def _looks_binary(source: bytes) -> bool:
 
 
 def _related(folder: Path, tree: ast.Module) -> list[bytes]:
-    """Return the texts of modules in the script's folder that it imports, directly or not."""
+    """Return the texts of the modules in the script's folder that it imports, directly or indirectly."""
     texts: dict[Path, bytes] = {}
     todo = [tree]
     while todo and len(texts) < _MAX_RELATED_FILES:
@@ -145,7 +145,7 @@ def _imported_names(tree: ast.Module) -> list[str]:
 
 
 def short_path(file: str) -> str:
-    """Return a file's path from the current folder, if it is inside it, or else its name."""
+    """Return a file's path relative to the current folder, or its name if it is outside that folder."""
     try:
         here = os.getcwd()
     except FileNotFoundError:

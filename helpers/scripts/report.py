@@ -1,4 +1,4 @@
-"""Write a run of a script as one page that needs no other file: how it ended, the player, and the output."""
+"""Write a script's run as one self-contained page: its end, the player, and the output."""
 
 from __future__ import annotations
 

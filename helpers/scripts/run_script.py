@@ -1,4 +1,4 @@
-"""run_script(): run a script on real ranks, and return what happened."""
+"""run_script(): run a script on real ranks, and return the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.scripts.step_records import RankRecords, read_records
 from helpers.trace.silent import silent_faults
 
 MAX_NODES = 16
-# A wait of torch that ends ten times later than this counts as endless. torch's own limit is 30 minutes.
+# A wait of torch that ends ten times later than this counts as endless. torch's default limit is 30 minutes.
 HORIZON_S = 30.0
 
 
@@ -38,20 +38,20 @@ def run_script(
     timeout: float = math.inf,
     on_failure: str = "raise",
 ) -> Run:
-    """Run a script on `world_size` real ranks, unchanged, as torchrun would.
+    """Run an unchanged script on `world_size` real ranks, like torchrun.
 
     Args:
         path: The script.
-        world_size: How many ranks to start, on all nodes together.
-        args: The script's arguments, its `sys.argv[1:]`.
-        nnodes: Over how many nodes the ranks pretend to be spread: it sets LOCAL_RANK, LOCAL_WORLD_SIZE and
-            GROUP_RANK. All of them run on this machine.
+        world_size: The number of ranks to start, on all nodes together.
+        args: The script's arguments, `sys.argv[1:]`.
+        nnodes: The number of simulated nodes. It determines LOCAL_RANK, LOCAL_WORLD_SIZE and GROUP_RANK, but
+            all ranks run on this machine.
         env: Environment variables for all ranks.
-        timeout: The time that the script may take, in seconds. By default it may take any time.
-        on_failure: "raise"; or "return", which returns a Run with its `failure`.
+        timeout: The time limit for the script, in seconds. By default there is no limit.
+        on_failure: "raise", or "return" to return a Run with its `failure`.
 
     Returns:
-        The output and trace of all ranks. Its `values` are None, because a script returns nothing.
+        The output and trace of all ranks. The `values` are None, because a script has no return value.
 
     Raises:
         LaunchError: The script could not be started.
@@ -74,7 +74,7 @@ def run_script(
 class ScriptJob:
     """A script with the options of its run. See `run_script` for the fields.
 
-    check_steps: after how many steps of an optimizer to stop and look for silent faults; 0 for no check.
+    check_steps: the number of optimizer steps after which to stop and look for silent faults; 0 for no check.
     """
 
     script: Script
@@ -99,7 +99,7 @@ class ScriptJob:
             )
 
     def environment(self, rank: int) -> dict[str, str]:
-        """Return the variables of a rank that differ from those of a launch on one machine."""
+        """Return those variables of a rank that differ from a launch on one machine."""
         ranks_per_node = self.world_size // self.nnodes
         node, local_rank = divmod(rank, ranks_per_node)
         return {
@@ -111,7 +111,7 @@ class ScriptJob:
         }
 
     def threads(self) -> int:
-        """Return how many threads an operation of torch uses, as torchrun decides; 0 for torch's choice."""
+        """Return the number of threads per operation, chosen like torchrun; 0 for torch's default."""
         asked = {**os.environ, **(self.env or {})}.get(THREADS_VARIABLE, "")
         if asked.isdigit() and int(asked):
             return int(asked)
@@ -130,10 +130,10 @@ def run_job(
 
     Args:
         job: The script and its options.
-        display: Shows where the ranks are.
-        show_output: Receives what each rank prints, as it prints it.
+        display: Shows the ranks' positions.
+        show_output: Receives each rank's output as soon as it is printed.
         record_values: Whether a reader may step through the run and look at its tensors.
-        check_folder: Where ranks write records for a check of silent faults; "" for none.
+        check_folder: The folder for the ranks' records in a check for silent faults; "" for no check.
     """
     script = job.script
     options = Options(
@@ -172,7 +172,7 @@ def check_job(
 ) -> tuple[Run, list[Finding], int]:
     """Run the first steps of a script, and return its Run, its silent faults and the number of steps.
 
-    settings: of `run_job`.
+    settings: further arguments of `run_job`.
     """
     with tempfile.TemporaryDirectory(prefix="real-ranks-check-") as folder:
         run = run_job(job, display, check_folder=folder, **settings)
@@ -188,7 +188,7 @@ def check_job(
 
 
 def _is_consequence_of_stop(run: Run, records: Sequence[RankRecords]) -> bool:
-    """Return whether a run failed only because ranks were stopped that others still needed."""
+    """Return whether a run only failed because others still needed the ranks stopped by the check."""
     failure = run.failure
     if isinstance(failure, Deadlock):
         return not all(each.stopped for each in records)

@@ -1,8 +1,9 @@
-"""Find silent faults in the records of a script's first steps: nothing hangs, but it trains wrong.
+"""Find silent faults in the records of a script's first steps: no rank hangs, but training is wrong.
 
-Each finding says how sure it is. "certain": the fact is a fault in any program. "likely": the fact is sure,
-but a program could intend it. Programs that pass activations between ranks (pipelines, tensor parallel
-layers) hold different parameters by design, so without a sign of data parallelism nothing is said.
+Each finding states its certainty. "certain" means that the fact is a fault in any program. "likely" means
+that the fact is established, but could be intended. In programs that pass activations between ranks
+(pipelines, tensor parallel layers), different parameters are intended. So without a sign of data parallelism,
+no finding is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from helpers.views.plain import plural
 
 CERTAIN, LIKELY = "certain", "likely"
 PlaceFinder = Callable[[str, int, str], Place]
-# How many rows two ranks must share before their samples are called the same.
+# Number of equal rows from which two ranks' samples count as the same.
 _MIN_SHARED_ROWS = 3
 
 
@@ -38,8 +39,8 @@ class Finding:
         kind: A short name, for programs.
         sure: "certain" or "likely".
         ranks: The ranks to look at.
-        place: The line to look at, if it is known.
-        text: What happened, and what to do.
+        place: The line to look at, if known.
+        text: A description of the fault, with advice.
     """
 
     kind: str
@@ -73,7 +74,7 @@ class _Finder:
     def _at(self, line: Line | None) -> str:
         return f" ({self._place(line)})" if line is not None else ""
 
-    # What a rank sees by itself
+    # Faults seen by a single rank
 
     def own_sightings(self) -> Iterator[Finding]:
         by_fault: dict[tuple[str, Line | None, Line | None, str], list[int]] = defaultdict(list)
@@ -88,10 +89,10 @@ class _Finder:
                 kind.replace(" ", "_"), sure, tuple(numbers), self._place(line), f"{who} {text}"
             )
 
-    def _sighting_text(self, kind: str, words: str, other: Line | None) -> tuple[str, str]:
+    def _sighting_text(self, kind: str, words: str, line: Line | None) -> tuple[str, str]:
         if kind == "changed in flight":
             return CERTAIN, (
-                f"changed the tensor of an asynchronous {words} before its wait(){self._at(other)}: what is "
+                f"changed the tensor of an asynchronous {words} before its wait(){self._at(line)}: what is "
                 "transferred is partly old and partly new. Change it after the wait(), or pass a copy."
             )
         if kind == "never waited":
@@ -105,7 +106,7 @@ class _Finder:
                 "same in each epoch. Call sampler.set_epoch(epoch) at the beginning of each epoch."
             )
         return LIKELY, (
-            f"clipped gradients before they are reduced{self._at(other)}: each rank clips by its own norm, "
+            f"clipped gradients before they are reduced{self._at(line)}: each rank clips by its own norm, "
             "so the result is not the clipped gradient. Reduce first, then clip."
         )
 
@@ -126,13 +127,13 @@ class _Finder:
                     yield from self._compare(dict(same))
 
     def _compare(self, histories: dict[int, list[StepRecord]]) -> Iterator[Finding]:
-        """Compare one optimizer on all ranks that have it, step by step, until the first difference."""
+        """Compare an optimizer on all ranks that have it, step by step, until the first difference."""
         first = next(iter(histories.values()))
         yield from self._twice_reduced(histories)
         length = min(map(len, histories.values()))
         for i in range(length):
             steps = {rank: history[i] for rank, history in histories.items()}
-            # One rank may have ended its steps earlier, as with torch's Join.
+            # A rank may have finished its steps earlier, as with torch's Join.
             if any(step.step != i for step in steps.values()):
                 return
             if len({step.is_last for step in steps.values()}) > 1:
@@ -157,7 +158,7 @@ class _Finder:
         i: int,
         differing: list[tuple[int, tuple[int, int]]],
     ) -> Finding | None:
-        """Explain why parameters differ before step `i`."""
+        """Explain the reason why parameters differ before step `i`."""
         index, (one, other) = differing[0]
         now, parameter = histories[one][i], histories[one][i].parameters[index]
         who = name_ranks([one, other])
@@ -180,7 +181,7 @@ class _Finder:
                 "their gradients too.",
             )
         if histories[one][-1].parameters[index].met:
-            return None  # the script averages parameters at a time of its own
+            return None  # the script averages parameters at times of its own choice
         return Finding(
             "never_reduced",
             LIKELY,
@@ -198,7 +199,7 @@ class _Finder:
         pair: tuple[int, int],
         names: str,
     ) -> Finding:
-        """Explain why parameters of a DDP module differ: DDP made them equal when it was constructed."""
+        """Explain why a DDP module's parameters differ, although DDP's constructor made them equal."""
         one, other = pair
         step = histories[one][i]
         if i == 0:
@@ -237,7 +238,7 @@ class _Finder:
         names: str,
         differing: list[tuple[int, tuple[int, int]]],
     ) -> Finding | None:
-        """Explain why parameters that DDP does not know differ before the first step."""
+        """Explain why parameters unknown to DDP differ before the first step."""
         one, other = pair
         step = histories[one][0]
         records = [step.parameters[index] for index, _ in differing]
@@ -270,7 +271,7 @@ class _Finder:
             if last[0].parameters[differing[0][0]].met:
                 return None
             if not any(self.ranks[rank].cooperates for rank in pair):
-                return None  # ranks that start differently and share nothing may be separate experiments
+                return None  # ranks without common data may be separate experiments
             return Finding(
                 "never_reduced",
                 LIKELY,
@@ -327,7 +328,7 @@ class _Finder:
             if not pairs:
                 continue
             first = pairs[0][0]
-            # Within a step, the calls may be those of a model's blocks, one after the other.
+            # Within a step, the calls may belong to a model's blocks, one after the other.
             by_step = {mine.step: mine.hash for mine, _ in reversed(pairs)}
             if all(mine.hash == theirs.hash for mine, theirs in pairs):
                 if len(set(by_step.values())) > 1:
@@ -357,7 +358,7 @@ class _Finder:
                 return
 
     def _training_inputs(self, rank: int, pair: set[int]) -> list[InputRecord]:
-        """Return a rank's inputs of models whose gradients are reduced with those of the other rank."""
+        """Return a rank's inputs of models whose gradients are reduced with the other rank of the pair."""
         records = self.ranks[rank]
         met = {
             r
@@ -379,7 +380,7 @@ def _signature(step: StepRecord) -> tuple[object, ...]:
 
 
 def _differing_pair(steps: dict[int, StepRecord], index: int) -> tuple[int, int] | None:
-    """Return two ranks that should hold the same value of a parameter, and do not."""
+    """Return two ranks that should hold the same value of a parameter but do not."""
     by_key: dict[tuple[object, ...], tuple[int, ParameterRecord]] = {}
     for rank, step in steps.items():
         if index >= len(step.parameters):
@@ -402,8 +403,8 @@ def _different_rates(steps: dict[int, StepRecord]) -> tuple[int, int] | None:
     return None
 
 
-def _first_difference(one: list[float], other: list[float], side: int) -> float:
-    pair = next(pair for pair in zip(one, other, strict=True) if pair[0] != pair[1])
+def _first_difference(values: list[float], other_values: list[float], side: int) -> float:
+    pair = next(pair for pair in zip(values, other_values, strict=True) if pair[0] != pair[1])
     return pair[side]
 
 
@@ -423,7 +424,7 @@ def _any_ddp(step: StepRecord) -> bool:
 
 
 def _names(parameters: Sequence[ParameterRecord]) -> str:
-    """Name parameters: `head.weight`, or `head.weight and 3 more`."""
+    """Return names of parameters: `head.weight`, or `head.weight and 3 more`."""
     first = f"`{parameters[0].name}`"
     return (
         first

@@ -1,6 +1,6 @@
-"""What a rank records in each step of a script that is checked for silent faults: plain data, as JSON lines.
+"""Define a rank's records of each step of a script checked for silent faults: plain data, as JSON lines.
 
-The rank writes one file (`Writer`), and the launcher reads it when the run has ended (`read_records`).
+The rank writes one file (`Writer`), and the launcher reads it after the run (`read_records`).
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from pathlib import Path
 from msgspec import DecodeError, ValidationError, json
 
 Line = tuple[str, int, str]
-"""A line of code, as a rank reports it: file, line, function."""
+"""A line of code in a rank's report: file, line, function."""
 
 SHARDED = "sharded"
-"""The key of a parameter of which each rank holds a different part."""
+"""The key of parameters of which each rank holds a different part."""
 
 
 class StopAfterSteps(BaseException):
-    """The rank has taken its steps. No `except Exception` of a script catches it."""
+    """The rank has taken its steps. A script's `except Exception` does not catch this."""
 
 
 @dataclass(frozen=True)
 class TensorDigest:
-    """A tensor as a few numbers.
+    """A tensor represented by a few numbers.
 
     Attributes:
         hash: Equal if all bits are equal.
-        sums: The sums of its parts.
-        sizes: The sums of the parts' absolute values, against which differences are measured.
+        sums: The sum of each part.
+        sizes: The sum of absolute values of each part, as the scale for differences.
         count: The number of elements of a part.
         epsilon: The relative precision of its dtype.
     """
@@ -41,15 +41,15 @@ class TensorDigest:
     epsilon: float
 
     def differs(self, other: TensorDigest) -> bool:
-        """Return whether two tensors differ by more than rounding."""
+        """Return whether two tensors differ by more than rounding errors."""
         if self.hash == other.hash:
             return False
         if len(self.sums) != len(other.sums):
             return True
-        # Errors of rounding have random signs, so that of a sum grows with the root of its length.
+        # Rounding errors have random signs, so the error of a sum grows with the square root of its length.
         tolerance = 8 * max(self.epsilon, other.epsilon) / max(1, self.count) ** 0.5
         return any(
-            not abs(one - two) <= tolerance * max(size, other_size)  # also if one is NaN
+            not abs(one - two) <= tolerance * max(size, other_size)  # this also holds if one is NaN
             for one, two, size, other_size in zip(
                 self.sums, other.sums, self.sizes, other.sizes, strict=True
             )
@@ -61,10 +61,11 @@ class ParameterRecord:
     """A parameter before a step.
 
     Attributes:
-        key: "" if each rank should hold the same; otherwise ranks with the same key should.
-        ddp: The ranks among which DDP reduces its gradient; empty if none does.
-        reduced: How often the script's own calls reduced its gradient since the last step.
-        met: The ranks with which the script's own calls have ever shared the parameter, or its gradient.
+        key: "" if all ranks should hold the same values; otherwise ranks with the same key should.
+        ddp: The ranks among which DDP reduces its gradient; empty if DDP does not.
+        reduced: The number of times that the script's own calls reduced its gradient since the last step.
+        met: The ranks with which the script's own calls have shared the parameter or its gradient at any
+            time.
     """
 
     name: str
@@ -82,11 +83,11 @@ class StepRecord:
     """An optimizer before one of its steps, or at the end.
 
     Attributes:
-        optimizer: Its number, in the order in which optimizers of this rank took their first step.
-        step: How many steps it has taken.
+        optimizer: Its number, in the order of the first steps of this rank's optimizers.
+        step: The number of steps that it has taken.
         rates: The learning rates of its groups.
         reduced_at: The line of the script's own last reduction of a gradient.
-        is_last: This is the state at the end, without gradients.
+        is_last: Whether this is the state at the end, without gradients.
     """
 
     optimizer: int
@@ -104,9 +105,9 @@ class InputRecord:
     """The input of a training step's model.
 
     Attributes:
-        step: How many optimizer steps the rank had taken.
+        step: The number of optimizer steps that the rank had taken.
         rows: A hash of each of its first samples; empty once a loader has begun its second pass.
-        group: The ranks with which the model's gradients are reduced, if torch does that.
+        group: The ranks with which the model's gradients are reduced, if torch reduces them.
     """
 
     model: str
@@ -119,7 +120,7 @@ class InputRecord:
 
 @dataclass(frozen=True)
 class Sighting:
-    """A fault that one rank has seen by itself. kind: see `step_findings`."""
+    """A fault seen by a single rank. kind: see `step_findings`."""
 
     kind: str
     line: Line | None
@@ -142,7 +143,7 @@ class RankRecords:
     Attributes:
         communicates: Whether the script passed tensors other than parameters, gradients and small
             results to other ranks, as pipelines and tensor parallel layers do.
-        cooperates: Whether the script made a call of its own, or used a DistributedSampler.
+        cooperates: Whether the script called torch.distributed itself, or used a DistributedSampler.
         stopped: Whether the rank was stopped after its steps.
     """
 
@@ -156,13 +157,13 @@ class RankRecords:
 
     @property
     def step_count(self) -> int:
-        """The largest number of steps that one of the rank's optimizers has taken."""
+        """The largest number of steps taken by one of the rank's optimizers."""
         return max((record.step for record in self.steps), default=0)
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line of the file: one of its fields is set."""
+    """A line of the file, with exactly one field set."""
 
     step: StepRecord | None = None
     input: InputRecord | None = None

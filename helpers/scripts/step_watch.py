@@ -1,11 +1,11 @@
-"""Record, in a rank, what a training script does in its first steps, and stop it after them.
+"""Record a training script's first steps in a rank, and stop the script after them.
 
     optimizer.step  (hook)   -> parameters, gradients, learning rates
     module.forward  (hook)   -> inputs of the outermost module
     recorder        (calls)  -> reduced gradients, tensors changed in flight
     DataLoader, clip_grad_norm_, load_state_dict (wrapped)
 
-Nothing here changes a value or makes a call of its own.
+This module changes no values and makes no communication calls.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PARTS = 8
 _MAX_PARAMETERS = 2_000
 _MAX_INPUTS = 64
 _MAX_ROWS = 64
-# Tensors with fewer elements, such as losses and counters, are results, not a part of the model.
+# Tensors with fewer elements, such as losses and counters, count as results, not as parts of the model.
 _MIN_ELEMENTS = 17
 # Rows with fewer numbers may be equal by chance.
 _MIN_ROW_ELEMENTS = 4
@@ -53,21 +53,21 @@ _MIN_ROW_ELEMENTS = 4
 
 @dataclass
 class _Watched:
-    """What is known of one optimizer."""
+    """The known facts about one optimizer."""
 
     number: int
     kind: str
     optimizer: weakref.ref[Any]
     steps: int = 0
     line: Line | None = None
-    # How many calls the rank had made at its last step, and at the step before.
+    # Number of calls made by the rank before the last step of the optimizer, and before the previous step.
     seen_calls: int = 0
     seen_before: int = 0
 
 
 @dataclass
 class _Flight:
-    """An asynchronous call of the script's own line: its tensors, and their versions after the call."""
+    """An asynchronous call made directly by the script: its tensors, and their versions after the call."""
 
     call: str
     line: Line | None
@@ -76,10 +76,10 @@ class _Flight:
 
 @dataclass
 class _Call:
-    """A call of the script's own line.
+    """A call made directly by the script.
 
-    spans: the memory of its tensors. is_large: they may be activations. has_met: they have been found to be
-    parameters or gradients.
+    spans: the memory of its tensors. is_large: whether they may be activations. has_met: whether they were
+    recognized as parameters or gradients.
     """
 
     op: str
@@ -94,7 +94,7 @@ class _Call:
 
 @dataclass
 class StepWatch:
-    """Watches one rank. max_steps: an optimizer that begins one step more stops the rank."""
+    """Watches one rank. max_steps: an optimizer that begins another step after these stops the rank."""
 
     writer: Writer
     max_steps: int
@@ -104,20 +104,21 @@ class StepWatch:
     _optimizer_depth: int = 0
     _module_depth: int = 0
     _input_count: int = 0
-    # Whether loaders are in their first pass. Later, another rank's samples come in turn.
+    # Whether loaders are in their first pass. In later passes, they may also return other ranks' samples.
     _is_first_pass: bool = False
     _is_later_pass: bool = False
     _communicates: bool = False
-    # Whether the script made a call of its own, or split its samples among ranks.
+    # Whether the script called torch.distributed itself, or split its samples among ranks.
     _cooperates: bool = False
     _is_finished: bool = False
-    # Calls of the script's own lines that an optimizer has not seen, and how many earlier ones were dropped.
+    # Direct calls of the script that some optimizer has not processed yet, and the number of earlier, dropped
+    # calls.
     _calls: list[_Call] = field(default_factory=list)
     _dropped_calls: int = 0
-    # (id of a parameter, group) -> how often its gradient was reduced since its optimizer's last step.
+    # (id of a parameter, group) -> number of reductions of its gradient since its optimizer's last step.
     _reductions: dict[tuple[int, str], int] = field(default_factory=dict)
     _reduced_at: Line | None = None
-    # Parameters that were passed to a call, or whose gradients were, and the ranks of these calls.
+    # Parameters passed to a call, or whose gradients were passed to a call, and the ranks of these calls.
     _met: dict[int, set[int]] = field(default_factory=dict)
     _clipped: dict[int, Line | None] = field(default_factory=dict)
     _flights: dict[int, _Flight] = field(default_factory=dict)
@@ -169,9 +170,9 @@ class StepWatch:
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._optimizer_depth += 1
         if self._optimizer_depth > 1:
-            return  # an optimizer that works for another one, as in ZeroRedundancyOptimizer
+            return  # an optimizer used inside another one, as in ZeroRedundancyOptimizer
         watched = self._optimizers.get(id(optimizer))
-        # An optimizer may have the id of one that is gone.
+        # An optimizer may have the id of a destroyed one.
         if watched is None or watched.optimizer() is not optimizer:
             watched = _Watched(self._count, type(optimizer).__name__, weakref.ref(optimizer))
             self._count += 1
@@ -181,7 +182,7 @@ class StepWatch:
             self._optimizer_depth = 0
             self.finish(
                 stopped=True
-            )  # now, because the exception drops what the script's variables hold
+            )  # do this now, because the exception destroys the script's local variables
             raise StopAfterSteps
         self._write_step(watched, optimizer, with_gradients=True)
         watched.steps += 1
@@ -191,7 +192,7 @@ class StepWatch:
         if self._optimizer_depth == 0:
             self._steps_taken += 1
             self._clipped.clear()
-            # A call is kept for two steps of each optimizer: a second optimizer may not be known yet.
+            # Keep a call for two steps of each optimizer, because a second optimizer may not be known yet.
             oldest = min(watched.seen_before for watched in self._optimizers.values())
             self._drop_calls(oldest - self._dropped_calls)
 
@@ -243,10 +244,10 @@ class StepWatch:
             )
         )
 
-    def _note_meetings(self, call: _Call, found: Sequence[torch.Tensor], size: int) -> None:
-        """Note which parameters, or their gradients, a call of the script's own line has passed."""
+    def _note_meetings(self, call: _Call, parameters: Sequence[torch.Tensor], size: int) -> None:
+        """Record the parameters that were passed to a direct call of the script, or whose gradients were."""
         has_met = False
-        for parameter in found:
+        for parameter in parameters:
             for tensor, is_gradient in ((parameter, False), (parameter.grad, True)):
                 start = _span(tensor)[0]
                 if start and any(first <= start < end for first, end in call.spans):
@@ -258,7 +259,7 @@ class StepWatch:
                         self._reduced_at = call.line
         if not has_met and size and any(tensor.numel() == size for tensor in call.tensors):
             has_met = True  # all gradients in one flat tensor
-            for parameter in found:
+            for parameter in parameters:
                 self._met.setdefault(id(parameter), set()).update(call.ranks)
         call.has_met |= has_met
 
@@ -309,7 +310,7 @@ class StepWatch:
         self._module_depth = max(0, self._module_depth - 1)
 
     def _note_pass(self, loader: Any, passes: Any) -> None:
-        """Note that a loader begins a pass, and whether its sampler knows that."""
+        """Record that a loader begins a pass, and whether its sampler's epoch was set."""
         sampler = loader.sampler
         is_distributed = isinstance(sampler, torch.utils.data.DistributedSampler)
         self._cooperates |= is_distributed
@@ -339,7 +340,7 @@ class StepWatch:
         return clip_and_note
 
     def _watch_calls(self, recorder: Recorder) -> None:
-        """See each call that the recorder sees."""
+        """Watch each call seen by the recorder."""
         record_call, bind_work = recorder.record_call, recorder.bind_work
         record_wait = recorder.record_wait
 
@@ -362,13 +363,13 @@ class StepWatch:
         line, is_own = _calling_line()
         self._last_flight = None
         if not is_own:
-            # Stages of a pipeline send activations, also by calls of a library.
+            # Stages of a pipeline send activations, even if a library makes the calls.
             self._communicates |= op in {"send", "recv"}
             return
         spans = [span for tensor in tensors if (span := _span(tensor))[0]]
         is_large = any(t.numel() >= _MIN_ELEMENTS and t.is_floating_point() for t in tensors)
         self._cooperates = True
-        # Keep the tensors until the step, because a gradient could later have the memory of a freed one.
+        # Keep the tensors until the step, because a gradient could later reuse the memory of a freed tensor.
         ranks = list(dist.get_process_group_ranks(pg))
         self._calls.append(_Call(op, pg.group_name, ranks, spans, list(tensors), is_large, line))
         self._flights[seq] = _Flight(op, line, [(weakref.ref(tensor), 0) for tensor in tensors])
@@ -380,7 +381,7 @@ class StepWatch:
                     break
 
     def _note_flight(self) -> None:
-        """Note the versions of a call's tensors when the call has returned."""
+        """Record the versions of a call's tensors after the call has returned."""
         if self._last_flight is None:
             return
         flight = self._flights[self._last_flight]
@@ -399,11 +400,13 @@ class StepWatch:
             if flight is not None and now is not None and now != version:
                 self._sight("changed in flight", flight.line, flight.call, _line())
 
-    def _sight(self, kind: str, line: Line | None, words: str, other: Line | None = None) -> None:
-        """Write what this rank has seen, each line once."""
-        if (kind, line, other) not in self._seen:
-            self._seen.add((kind, line, other))
-            self.writer.write(sighting=Sighting(kind, line, words, other))
+    def _sight(
+        self, kind: str, line: Line | None, words: str, other_line: Line | None = None
+    ) -> None:
+        """Write a fault seen by this rank, once for each line."""
+        if (kind, line, other_line) not in self._seen:
+            self._seen.add((kind, line, other_line))
+            self.writer.write(sighting=Sighting(kind, line, words, other_line))
 
 
 # Facts about tensors and modules
@@ -415,7 +418,7 @@ def _line() -> Line | None:
 
 
 def _calling_line() -> tuple[Line | None, bool]:
-    """Return the script's line that made a call, and whether it called torch.distributed itself."""
+    """Return the script's line that led to a call, and whether it called torch.distributed directly."""
     frame, is_own = sys._getframe(2), True
     while frame is not None and (kind := code_kind(frame.f_code)) is not LEARNER:
         is_own &= kind is not TORCH
@@ -424,7 +427,7 @@ def _calling_line() -> tuple[Line | None, bool]:
 
 
 def _local(tensor: Any) -> tuple[torch.Tensor, str]:
-    """Return this rank's part of a tensor, and which ranks have the same part: "" for all."""
+    """Return this rank's part of a tensor, and a key for the ranks with the same part: "" for all ranks."""
     if not hasattr(tensor, "placements"):
         return tensor, ""
     mesh, coordinate = tensor.device_mesh, tensor.device_mesh.get_coordinate()
@@ -462,7 +465,7 @@ def _hash(tensor: torch.Tensor) -> str:
 
 
 def _is_constant(tensor: torch.Tensor) -> bool:
-    """Return whether all elements are equal: such a tensor stands for samples, in a test or a benchmark."""
+    """Return whether all elements are equal, as in tensors that replace samples in a test or a benchmark."""
     flat = tensor.detach().reshape(-1)
     return not len(flat) or bool((flat == flat[0]).all())
 
@@ -476,7 +479,7 @@ def _row_hashes(tensor: torch.Tensor) -> list[str]:
 
 
 def _span(tensor: torch.Tensor | None) -> tuple[int, int]:
-    """Return where a tensor's memory begins and ends; zeros if it has none."""
+    """Return the beginning and the end of a tensor's memory; zeros if it has no memory."""
     if tensor is None:
         return 0, 0
     try:
@@ -490,7 +493,7 @@ def _span(tensor: torch.Tensor | None) -> tuple[int, int]:
 def _version(tensor: torch.Tensor | None) -> int | None:
     try:
         return None if tensor is None else tensor._version
-    except RuntimeError:  # a tensor of inference mode has none
+    except RuntimeError:  # a tensor of inference mode has no version
         return None
 
 
@@ -509,7 +512,7 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 
 @dataclass(frozen=True)
 class _Owners:
-    """By the id of a parameter: its name; the ranks with which DDP reduces it; whether FSDP splits it."""
+    """By a parameter's id: its name, the ranks among which DDP reduces it, and whether FSDP splits it."""
 
     names: dict[int, str]
     ddp: dict[int, list[int]]
@@ -517,7 +520,7 @@ class _Owners:
 
 
 def _find_owners() -> _Owners:
-    """Look at all modules of the process."""
+    """Collect this data from all modules of the process."""
     owners = _Owners({}, {}, set())
     modules = [value for value in gc.get_objects() if issubclass(type(value), torch.nn.Module)]
     for module in modules:
@@ -553,7 +556,7 @@ def _is_ddp(module: torch.nn.Module) -> bool:
 
 
 def _data_group(module: Any) -> list[int]:
-    """Return the ranks among which torch reduces a module's gradients, each of them for its own data."""
+    """Return the ranks among which torch reduces a module's gradients, each rank having different data."""
     if _is_ddp(module) or type(module).__name__ == "FullyShardedDataParallel":
         return _ranks_of(module)
     if any(each.__name__ == "FSDPModule" for each in type(module).__mro__):

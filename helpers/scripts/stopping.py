@@ -1,6 +1,6 @@
-"""End a run of a script from outside: the ranks get the signal, as torchrun passes it on, and time to exit.
+"""End a script's run by a signal, which the ranks receive as under torchrun, with time to exit.
 
-Ctrl-C reaches only this process, because each rank has a session of its own.
+Ctrl-C only reaches this process, because each rank has a separate session.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from helpers.ranks.world import World
 
 GRACE_S = 30.0
-"""How long ranks may take to exit after a signal, as under torchrun."""
-# A rank that waits inside torch for so long after a signal cannot handle it.
+"""Time for ranks to exit after a signal, as under torchrun."""
+# A rank that waits inside torch for this time after a signal cannot handle the signal.
 _BLOCKED_S = 1.0
 _POLL_S = 0.05
 
 
 @dataclass
 class Received:
-    """The signal that ended this run; 0 if none came, or SIGINT."""
+    """The signal that ended this run; 0 if there was none, or if it was SIGINT."""
 
     number: int = 0
 
 
 @contextmanager
 def catch_signals() -> Iterator[Received]:
-    """Turn SIGTERM and SIGHUP into what Ctrl-C does, and remember which signal came first."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C, and remember which signal came first."""
     received = Received()
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -58,7 +58,7 @@ def catch_signals() -> Iterator[Received]:
 
 
 class StoppableDisplay(TerminalDisplay):
-    """Passes a signal on to the ranks, and says where each was."""
+    """Passes a signal on to the ranks, and reports each rank's position."""
 
     def __init__(self, output: RankOutput, received: Received) -> None:
         super().__init__(output)

@@ -1,4 +1,4 @@
-"""Show in a terminal what the ranks print, and where each is if they print nothing for a while."""
+"""Show the ranks' output in a terminal, or each rank's position if they print nothing for a while."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from helpers.ranks.deadlock_watch import DeadlockDetector
     from helpers.ranks.world import World
 
-# After how long without output to show where the ranks are, and how often to update it.
+# Time without output after which the ranks' positions are shown, and the interval of updates.
 QUIET_S = 5.0
 UPDATE_S = 1.0
 _ERASE_LINE = "\r\x1b[K"
@@ -23,12 +23,12 @@ _MAX_LINE = 100_000
 
 @dataclass
 class RankOutput:
-    """Prints the ranks' output as whole lines, each with its rank.
+    """Prints the ranks' output in complete lines, each with its rank.
 
     Attributes:
-        stream: Where to print it.
+        stream: The stream to print to.
         before: Called before lines are printed.
-        last_s: When something was printed last, by a monotonic clock.
+        last_s: The time of the last output, by a monotonic clock.
     """
 
     stream: TextIO
@@ -37,9 +37,9 @@ class RankOutput:
     _rests: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, rank: int, data: bytes) -> None:
-        """Print the lines that a rank has completed."""
+        """Print the lines completed by a rank."""
         *lines, rest = (self._rests.get(rank, b"") + data).split(b"\n")
-        # A progress bar redraws its line again and again: only its last state is printed, once it has ended.
+        # A progress bar keeps redrawing its line. Only its last state is printed, when it has ended.
         rest = rest.rpartition(b"\r")[2] if not rest.endswith(b"\r") else rest[-_MAX_LINE:]
         if len(rest) > _MAX_LINE:
             lines, rest = [*lines, rest], b""
@@ -47,7 +47,7 @@ class RankOutput:
         self._write(rank, lines)
 
     def finish(self) -> None:
-        """Print what ranks have printed without an end of line."""
+        """Print the ranks' last lines that have no line end."""
         rests, self._rests = self._rests, {}
         for rank, rest in sorted(rests.items()):
             if rest.strip(b"\r"):
@@ -55,7 +55,7 @@ class RankOutput:
         self.erase_line()
 
     def show_line(self, text: str) -> None:
-        """Show a line that the next output replaces. Only for a terminal."""
+        """Show a line that the next output replaces. This only works on a terminal."""
         width = shutil.get_terminal_size().columns
         self.stream.write(_ERASE_LINE + text[: width - 1])
         self.stream.flush()
@@ -78,7 +78,7 @@ class RankOutput:
 
 
 class TerminalDisplay(NoDisplay):
-    """Shows where each rank is, in one line, while nothing is printed. Only for a terminal."""
+    """Shows each rank's position in one line while there is no output. This only works on a terminal."""
 
     def __init__(self, output: RankOutput) -> None:
         self._output = output
@@ -94,7 +94,7 @@ class TerminalDisplay(NoDisplay):
 
 
 def where_ranks_are(world: World, detector: DeadlockDetector, seconds: float) -> str:
-    """Describe in one line where the ranks are: `12 s: rank 0 all_reduce at train.py, line 4; rank 1 ...`."""
+    """Describe the ranks' positions: `12 s: rank 0 all_reduce at train.py, line 4; rank 1 ...`."""
     from helpers.ranks.deadlock_watch import current_waits
 
     ranks: dict[str, list[int]] = {}

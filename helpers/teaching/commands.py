@@ -82,7 +82,7 @@ def slides(
         from helpers.teaching.slides import write_slides
 
         write = partial(write_slides, run=not stored, further=further, solutions=solutions)
-        solution_notebooks(workspace)  # raises the error for a copy without solutions
+        solution_notebooks(workspace)  # raise the error for a copy without solutions
         if path is not None:
             chosen = paths()[path]
             sources = [(workspace.solutions / f"{s.notebook}.ipynb", s) for s in chosen.stops]

@@ -27,14 +27,14 @@ HOMEWORK_PARTS = ("Next", "Further reading", "Questions people ask")
 
 _HEADING_PATTERN = re.compile(r"^#{1,3} +(.+)$")
 _FOLD_TAG_PATTERN = re.compile(r"</?details>")
-"""HTML tags that fold a recurring part of a notebook on the screen."""
+"""HTML tags for folding a recurring part of a notebook on the screen."""
 _EXERCISE_PATTERN = re.compile(r"Exercise (\d+\.\d+): ")
 _QUIZ_PATTERN = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A piece of a notebook under one heading. outputs: in Jupyter's format, for code only."""
+    """A piece of a notebook under one heading. outputs: in Jupyter's format, only for code."""
 
     is_code: bool
     source: str
@@ -57,14 +57,14 @@ class Cell:
 
     @property
     def has_only_imports(self) -> bool:
-        """Whether the cell only imports."""
+        """Whether the cell contains only imports."""
         if not self.is_code or self.source.startswith("%"):
             return False
         body = ast.parse(self.source).body
         return bool(body) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
 
 
-# Compared by identity, because making a program looks up parts very often.
+# Compare parts by identity, because they are looked up very often while making a program.
 @dataclass(frozen=True, eq=False)
 class Part:
     """The cells under one heading. exercise: None if it is not an exercise."""
@@ -158,7 +158,7 @@ def _split_at_headings(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
             continue
         title, lines, fenced = "", list[str](), False
         for line in source.splitlines():
-            # a comment in a fenced program looks like a heading
+            # comments in a fenced program look like headings
             fenced ^= line.startswith("```")
             match = None if fenced else _HEADING_PATTERN.match(line)
             if match is None:

@@ -2,8 +2,9 @@
 
     path + lessons -> steps -> sessions -> text
 
-`course sessions --path ddp` prints it. All parts of the path are taught in its order; a session may end
-between any two parts. Minutes of exercises are in their headings, and other minutes are estimated.
+`course sessions --path ddp` prints it. All parts of the path are taught in order, and a session may end
+between any two parts. The minutes of an exercise are in its heading, while those of other parts are
+estimated.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def divide_path(lessons: Sequence[Lesson], path: LearningPath, minutes: int) -> 
 
 
 def steps_of_path(lessons: Sequence[Lesson], path: LearningPath) -> list[Step]:
-    """Return the parts of a path: the explanations, and its exercises."""
+    """Return the parts of a path: its explanations and exercises."""
     known = {lesson.notebook: lesson for lesson in lessons}
     return [
         Step(known[stop.notebook], part)

@@ -1,6 +1,6 @@
 """Convert a notebook's prose to self-contained HTML.
 
-Formulas become MathML. Diagrams are stored pictures (`diagrams/`), drawn by `python -m
+Formulas are converted to MathML. Diagrams are stored pictures (`diagrams/`), which are drawn by `python -m
 tests.teaching.draw_diagrams`.
 """
 
@@ -37,7 +37,7 @@ class _Renderer(IPythonRenderer):
         picture = diagram_file(code)
         if picture.is_file():
             return f'<figure class="diagram">{picture.read_text(encoding="utf-8")}</figure>'
-        return str(self.block_code(code))  # the diagram has changed since the pictures were drawn
+        return str(self.block_code(code))  # the diagram is newer than the pictures
 
 
 def _formula(tex: str, display: str) -> str:
@@ -78,7 +78,7 @@ def _paragraphs(markdown: str) -> Iterator[str]:
 
 
 def is_prose(block: str) -> bool:
-    """Return whether a block is a paragraph or a list, not a table, formula or fenced block."""
+    """Return whether a block is a paragraph or a list, and not a table, formula or fenced block."""
     return not block.startswith(("```", "|", "$$", "<", ">"))
 
 

@@ -1,6 +1,6 @@
 """Read the files of reveal.js, which shows a page's sections as slides, from sphinx-revealjs.
 
-They are embedded in each page, so that a talk is one file.
+These are embedded in each page, so that a talk consists of one file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class RevealAssets:
-    """style: CSS. scripts: reveal.js, then its speaker view."""
+    """Embedded files. style: CSS. scripts: reveal.js, followed by its speaker view."""
 
     style: Markup
     scripts: tuple[Markup, ...]
@@ -22,7 +22,7 @@ class RevealAssets:
 
 def read_reveal() -> RevealAssets:
     """Read reveal.js. Raise ModuleNotFoundError if the extra `slides` is not installed."""
-    # without an import, which would load all of Sphinx
+    # do not import the package, which would load all of Sphinx
     package = find_spec("sphinx_revealjs")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")

@@ -2,11 +2,11 @@
 
     solutions/NN -> run -> learners' sources, outputs of the run -> parts -> slides with notes -> HTML
 
-`course slides` calls it. Slides show pictures and programs, and the speaker explains them, so prose goes into
-the notes of the next slide. Each heading begins a column. A program and its output share a slide if both are
-legible. For an exercise, slides show the task and the stub. Quizzes and known mistakes supply the questions
-and the usual wrong answers in the notes. The slides of a path, one for each heading, are for a class that has
-the notebooks open.
+`course slides` calls this module. Slides show pictures and programs, which the speaker explains, so prose is
+added to the notes of the next slide. Each heading begins a column. A program and its output share a slide if
+both are legible. For an exercise, slides show the task and the stub. Quizzes and known mistakes supply the
+questions and the usual wrong answers in the notes. The slides of a path, one for each heading, are for a
+class that has the notebooks open.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ def write_slides(
     """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return it.
 
     Args:
-        learning_path: The path that the parts belong to. Its slides open with its goal, and have one
-        slide a heading. run: Run the notebooks first, so that timelines play. Otherwise the stored,
+        learning_path: The path that the parts belong to. Its slides open with its goal, and have one slide
+            per heading. run: Run the notebooks first, so that timelines play. Otherwise the stored,
         still pictures are used. further: Include the optional exercises. solutions: End each exercise
         with its solution.
     """
     assets = (
         read_reveal()
-    )  # before running the notebooks, so that a missing package is reported at once
+    )  # do this before running the notebooks, so that a missing package is reported at once
     read = [(stop, read_notebook(source)) for source, stop in sources]
     solved = [(s, run_notebook(n, f"{s.notebook}.ipynb", live=True) if run else n) for s, n in read]
     made = build_deck(solved, learning_path=learning_path, further=further, solutions=solutions)
@@ -196,14 +196,14 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
     return made
 
 
-def _choose_slide(part: Part, made: Sequence[Slide]) -> Slide:
-    """Return the single slide of a part for brief slides: its task, question, last picture or output."""
+def _choose_slide(part: Part, slides: Sequence[Slide]) -> Slide:
+    """Choose the only slide of a part for brief slides: its task, question, last picture or output."""
     if part.exercise is not None:
-        return made[0]
-    asked = [slide for slide in made if slide.kind == "quiz"]
-    shown = [slide for slide in made if 'class="shown"' in slide.body]
-    best = [*asked[:1], *shown[-1:], made[0]][0]
-    return replace(best, notes=tuple(note for slide in made for note in slide.notes))
+        return slides[0]
+    asked = [slide for slide in slides if slide.kind == "quiz"]
+    shown = [slide for slide in slides if 'class="shown"' in slide.body]
+    best = [*asked[:1], *shown[-1:], slides[0]][0]
+    return replace(best, notes=tuple(note for slide in slides for note in slide.notes))
 
 
 def _summarize(markdown: str) -> list[str]:
@@ -215,12 +215,12 @@ def _summarize(markdown: str) -> list[str]:
 
 
 def _is_left_out(cell: Cell) -> bool:
-    """Return whether a cell is useless for an audience."""
+    """Return whether a cell is left out, because it is useless for an audience."""
     return cell.is_check or cell.has_only_imports
 
 
 def _speaker_notes(markdown: str) -> list[Note]:
-    """Return the whole text, and its questions, as notes."""
+    """Return the complete text, and its questions, as notes."""
     text = (block for block in blocks(markdown) if not block.startswith("```mermaid"))
     asked = questions(markdown)
     return [Note("Say", _join_html(text)), *([Note("Ask", _join_html(asked))] if asked else [])]
@@ -281,7 +281,7 @@ def split_program(source: str, max_lines: int) -> list[str]:
     lines = source.splitlines()
     pieces: list[str] = []
     while len(lines) > max_lines:
-        # preferably before an unindented line, otherwise after a blank line, otherwise anywhere
+        # split before an unindented line if possible, otherwise after a blank line, otherwise anywhere
         ends = range(max_lines, max_lines // 3, -1)
         flat = [end for end in ends if lines[end] and not lines[end][0].isspace()]
         flat = [end for end in flat if not lines[end].startswith((")", "]", "}"))]
@@ -370,9 +370,9 @@ def _task_slides(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Ce
     return [first, *(replace(each, label=label) for each in _code_slides(part, stub, ""))]
 
 
-def _stopping_mistake(known: Iterable[KnownMistake]) -> KnownMistake | None:
+def _stopping_mistake(mistakes: Iterable[KnownMistake]) -> KnownMistake | None:
     """Return the first mistake that stops the ranks, because it shows more than a wrong number."""
-    return next((mistake for mistake in known if mistake.outcome in _STOPPING_OUTCOMES), None)
+    return next((mistake for mistake in mistakes if mistake.outcome in _STOPPING_OUTCOMES), None)
 
 
 def _solution_slides(part: Part, solved: str) -> Iterator[Slide]:

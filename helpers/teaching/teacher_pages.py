@@ -1,8 +1,8 @@
 """Write a page for each exercise: the usual wrong answers, and the sentences about them.
 
-`course teach OUT` calls it. The wrong programs and their sentences are the exercise's known mistakes.
-Because the mistakes are checked, each page shows the same verdicts as for a learner. The pages contain
-solutions, so they are only for teachers.
+`course teach OUT` calls this module. The wrong programs and their sentences are the exercise's known
+mistakes. Because the mistakes are checked, each page shows the same verdicts that a learner would see. The
+pages contain solutions, so they are only for teachers.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     rank: kernels -> recorder -> log ==lines==> launcher: collector -> Trace -> diagnosis, views, checks
 
 Data:
-    events                events, traces, waits and diagnoses, without torch; the limits of a trace
+    events                events, traces, waits and diagnoses, and the limits of a trace; needs no torch
     wording               words shared by several reports, such as "ranks 0 and 1"
 In a rank:
     kernels               the kernels that record every communication call
@@ -20,7 +20,7 @@ In the launcher:
 Diagnosis:
     diagnosis             the entry points: diagnosis of a deadlock or a timeout
     rank_state            a rank's state, as known to its launcher
-    waits                 which rank waits for which, and whether it can still continue
+    waits                 the ranks' waits for each other, and whether they can still end
     causes                the table of all causes, with their priorities: add yours here
     causes_collectives    groups in different orders, and backward passes
     causes_messages       waits, tags, peers, cycles

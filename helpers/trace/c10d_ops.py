@@ -1,8 +1,8 @@
 """A table of the `c10d::*` ops, with each op's recorded arguments and the backend's method that it calls.
 
 torch's kernels (torch/csrc/distributed/c10d/Ops.cpp) all have the same structure: they find the backend for
-the device, put the numbers into an options object, and call one method. So one function makes all our
-kernels from this table and from the names in each op's schema.
+the device, put the numbers into an options object, and call one method. So a single function makes all of our
+kernels from this table and the names in each op's schema.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ _OPTION_FIELDS = {
 # An argument's name in a schema -> its name in the record of the call.
 _RECORDED_ARGUMENTS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
 
-# Arguments with the number of rows for and from each rank, and the ops in which these numbers can differ.
+# Arguments with the numbers of rows sent to and received from each rank, and the ops in which they can
+# differ.
 _SPLIT_ARGUMENTS = ("output_split_sizes", "input_split_sizes")
 _OPS_WITH_SPLITS = frozenset({"all_to_all", "scatter"})
 
@@ -132,7 +133,7 @@ CallRunner = Callable[..., Any]
 def make_kernel(
     name: str, op: Op, device: torch.device, run_call: CallRunner
 ) -> Callable[..., Any]:
-    """Return the kernel for the op `c10d::name` on a kind of device. It makes its calls by `run_call`."""
+    """Return the kernel for the op `c10d::name` on a kind of device. It uses `run_call` for its calls."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]
@@ -144,7 +145,7 @@ def make_kernel(
     ]
     pg_index = names.index("process_group")
     build_call = _CALL_BUILDERS.get(name, _build_method_call)(op, names, lists, device)
-    return_count = len(schema.returns)  # nothing, a Work, or tensors and a Work
+    return_count = len(schema.returns)  # nothing, only a Work, or tensors and a Work
     recorded_lists = lists[-1:] if op.event_op != "barrier" else []
     recorded_arguments = [
         (names.index(values), field)
@@ -183,7 +184,7 @@ def make_kernel(
     return kernel
 
 
-# A function from an op's arguments to a function that calls a backend.
+# A function that turns an op's arguments into a function that calls a backend.
 CallBuilder = Callable[[list[Any]], Callable[[Any], Any]]
 
 
@@ -221,7 +222,7 @@ def _build_monitored_barrier(
 def _build_gather_into(
     op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
 ) -> CallBuilder:
-    """Make the call by other methods, because Python cannot call the backend's method for this op."""
+    """Run the op using other methods, because Python cannot call the backend's method for this op."""
     make_options = _make_options_builder(op, names)
 
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
@@ -233,7 +234,7 @@ def _build_gather_into(
                 return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
             pairs = zip(outs, ins, strict=True)
             works = [backend._allgather_base(out, inp, options) for out, inp in pairs]
-            return works[-1]  # NCCL finishes them in order, on one stream.
+            return works[-1]  # NCCL finishes these calls in order, on one stream.
 
         return run_on
 
@@ -243,7 +244,7 @@ def _build_gather_into(
 def _build_scatter_into(
     op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device
 ) -> CallBuilder:
-    """Make the call by other methods if the backend is gloo, whose method Python cannot call."""
+    """Run the op using other methods if the backend is gloo, whose method Python cannot call."""
     make_options = _make_options_builder(op, names)
 
     def build_call(values: list[Any]) -> Callable[[Any], Any]:
@@ -254,7 +255,7 @@ def _build_scatter_into(
                 return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
             pairs = zip(outs, ins, strict=True)
             works = [backend._reduce_scatter_base(out, inp, options) for out, inp in pairs]
-            # gloo runs them on several threads, so the last may finish first.
+            # gloo runs these calls on several threads, so the last one may finish first.
             for work in works[:-1]:
                 work.wait()
             return works[-1]
@@ -291,7 +292,7 @@ def _make_options_builder(op: Op, names: Sequence[str]) -> Callable[[list[Any]],
 def _split_sizes(
     outs: Any, ins: Any, row_counts: Sequence[Sequence[int]], size: int
 ) -> dict[str, list[int]]:
-    """Return the numbers of elements that a rank sends to, and receives from, each rank of the group."""
+    """Return the number of elements that a rank sends to, and receives from, each rank of its group."""
     received_rows, sent_rows = row_counts or ((), ())
     return {
         "gives": _element_counts(ins, sent_rows, size),
@@ -320,7 +321,7 @@ def flatten_tensors(lists: Any) -> list[torch.Tensor]:
 @functools.cache
 def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
-    # The op only contains the reduction as a number. Any other part of a ReduceOp stays in C++.
+    # An op only contains the reduction's number. All other parts of a ReduceOp stay in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

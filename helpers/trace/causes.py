@@ -40,23 +40,23 @@ from helpers.trace.waits import StuckWorld
 
 
 class Priority(IntEnum):
-    """The evidence for a cause, from the most specific to none. A cause with a lower number comes first.
+    """The evidence for a cause, from the most specific to none. Causes with lower numbers are tried first.
 
-    A cause must come before all causes that follow from it. For example, two ranks with different tags also
-    wait for each other, so tags come before cycles. Causes of the same priority do not follow from each
+    A cause must be tried before all of its consequences. For example, two ranks with different tags also wait
+    for each other, so tags are tried before cycles. Causes of the same priority are not consequences of each
     other. If a world has two of them, either explains it, and the first one in the table is reported.
     """
 
     DIFFERENT_CALLS = 1
     """Two recorded calls of one collective differ."""
     WRONG_LINE = 2
-    """A rank waits for something that no other rank will do, even if the other ranks continue."""
+    """A rank waits for an action that no other rank will take, even if the other ranks continue."""
     ENDED_RANK = 3
-    """A rank makes no more calls, and another rank needs one."""
+    """A rank has made its last call, and another rank needs one more."""
     WRONG_PAIR = 4
     """Two calls look like a pair, but differ."""
     CYCLE = 5
-    """Ranks wait for each other, and no call alone is wrong."""
+    """Ranks wait for each other, although no single call is wrong."""
     BLOCKED_PEER = 6
     """A call waits for a rank that is blocked outside of torch."""
     MISSING_CALL = 7
@@ -73,7 +73,7 @@ class Cause:
 
     Attributes:
         name: A short name, used by tests.
-        find: A function that returns a diagnosis if a stuck world has this cause, otherwise None.
+        find: A function that returns a diagnosis if a stuck world has this cause, and None otherwise.
         certain: Whether the cause alone proves that no rank can continue. Without a certain cause, a timeout
             is only explained if the world is known to be hopeless.
     """
@@ -85,7 +85,7 @@ class Cause:
 
 
 def _find_different_calls(world: StuckWorld) -> Diagnosis | None:
-    """Find differing calls. If they have finished, also describe the present waits."""
+    """Find differing calls. If they have finished, also describe the current waits."""
     difference = first_difference(world.trace)
     if difference is None:
         return None

@@ -12,7 +12,8 @@ from helpers.trace.wording import does_or_do, has_or_have, is_or_are, name_group
 
 def find_group_order(world: StuckWorld) -> Diagnosis | None:
     """Find two ranks waiting for each other in collectives of two groups that contain both ranks."""
-    # Each group numbers its collectives separately, so comparing calls within one group does not show this.
+    # Each group numbers its collectives separately, so comparing calls within one group does not find this
+    # cause.
     blocked = [wait for wait in world.call_waits if wait.event.is_collective]
     for one in blocked:
         for other in blocked:
@@ -23,9 +24,9 @@ def find_group_order(world: StuckWorld) -> Diagnosis | None:
 
 
 def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnosis:
-    """Describe two ranks in calls of two groups: one has left out a call, or their orders differ."""
+    """Describe two ranks in calls on two groups: one has left out a call, or their orders differ."""
     for skipping, waiting in ((one, other), (other, one)):
-        # Some rank has made the call in which `waiting` is, and then the call in which `skipping` is.
+        # Some rank has made the current call of `waiting`, and then the current call of `skipping`.
         if _is_usual_order(waiting, skipping, world.trace) and not _is_usual_order(
             skipping, waiting, world.trace
         ):
@@ -57,7 +58,7 @@ def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnos
 
 
 def _is_usual_order(first: Event, second: Event, trace: Trace) -> bool:
-    """Return whether, of these two lines' calls, a rank has made one on `first`, then one on `second`."""
+    """Return whether some rank has made a call on the line of `first`, then one on the line of `second`."""
     # The groups may differ between ranks, as in a mesh, so compare lines.
     if first.where is None or second.where is None or first.where == second.where:
         return False
@@ -80,7 +81,7 @@ def find_skipped_backward(world: StuckWorld) -> Diagnosis | None:
     call = inside[0].blocked or inside[0].pending[-1]
     members = call.group_ranks or range(world.trace.world_size)
     inside = [state for state in inside if state.rank in members]
-    # an imagined run has only some of the ranks
+    # an imagined run only contains some of the ranks
     others = [state for state in world.states if state.rank in members and state not in inside]
     if not others:
         return None

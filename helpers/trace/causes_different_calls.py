@@ -20,7 +20,7 @@ from helpers.trace.wording import name_ranks
 def describe_different_calls(
     difference: Difference, world: StuckWorld, present: Diagnosis | None
 ) -> Diagnosis:
-    """Describe the first differing calls. If they have finished, `present` explains the present waits."""
+    """Describe the first differing calls. If they have finished, `present` explains the current waits."""
     problem, members = difference.problem, difference.collective.group_ranks
     has_tensor_problem = problem in TENSOR_PROBLEMS
     advice = _advice_on(difference)
@@ -82,7 +82,7 @@ def _minority_ranks(difference: Difference) -> tuple[int, ...]:
     for call in difference.collective.calls:
         counts.setdefault(comparison_key(call, difference.problem), []).append(call.rank)
     majority = max(len(ranks) for ranks in counts.values())
-    # If two halves disagree, neither is the minority.
+    # If two halves differ, neither is the minority.
     if sum(len(ranks) == majority for ranks in counts.values()) > 1:
         return tuple(call.rank for call in difference.collective.calls)
     return tuple(

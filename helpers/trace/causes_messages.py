@@ -1,4 +1,4 @@
-"""Find sends and receives that do not answer each other, and cycles of waits."""
+"""Find sends and receives that do not match each other, and cycles of waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
-    """Find a send and a receive between the same two ranks that differ only in their tag."""
+    """Find a send and a receive between the same two ranks that only differ in their tags."""
     calls = [wait.event for wait in world.call_waits]
     for send in (call for call in calls if call.op == "send"):
         for recv in (call for call in calls if call.op == "recv"):
@@ -49,7 +49,7 @@ def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
-    """Find an asynchronous send to a rank whose asynchronous receive names a different sender."""
+    """Find an asynchronous send to a rank whose asynchronous receive expects a different sender."""
     pending = [call for state in world.states for call in state.pending if call.asynchronous]
     sends = [call for call in pending if call.op == "send"]
     recvs = [call for call in pending if call.op == "recv"]
@@ -59,7 +59,7 @@ def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
             continue
         recv = peer_recvs[0]
         if any((other.rank, other.peer) == (recv.peer, recv.rank) for other in sends):
-            # The sender named by this receive does send to it, so `send` belongs to a different exchange.
+            # The sender expected by this receive does send to it, so `send` belongs to a different exchange.
             continue
         return world.diagnosis(
             "unmatched",
@@ -121,7 +121,8 @@ def _describe_cycle(cycle: list[int], world: StuckWorld) -> Diagnosis:
         advice = "Reorder the calls on one of these ranks so that each call meets its counterpart."
         collectives = sorted(ops - {"send", "recv"})
         if collectives and len(collectives) < len(ops):
-            # no order helps without a counterpart, for example if a rank receives and another one broadcasts
+            # reordering cannot help without a counterpart, for example if one rank receives and another
+            # broadcasts
             names = " or ".join(collectives)
             advice = (
                 f"Each call needs its counterpart: {names} on all ranks of the group, a recv for "

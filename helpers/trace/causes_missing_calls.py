@@ -1,4 +1,4 @@
-"""Find calls that wait for a rank that has ended, or that does not make the matching call."""
+"""Find calls waiting for a rank that has ended, or that does not make the matching call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helpers.trace.wording import does_or_do, has_or_have, is_or_are, it_or_them
 def find_exited_rank(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that has ended while a recorded call of another rank still needs it."""
     exited = {state.rank for state in world.states if state.ended}
-    # An ended rank makes no more calls, so a wait for it never ends.
+    # An ended rank makes no further calls, so waiting for it never ends.
     for wait in world.call_waits:
         exited_peers = [rank for rank in wait.waits_for if rank in exited]
         if exited_peers:

@@ -67,7 +67,7 @@ def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_blocked_peer(world: StuckWorld) -> Diagnosis | None:
-    """Find an awaited rank that is blocked in the learner's code instead of a call to the waiting ranks."""
+    """Find an awaited rank that is blocked in the learner's code instead of calling the waiting ranks."""
     for wait in world.call_waits:
         for rank in wait.waits_for:
             other = next((state for state in world.states if state.rank == rank), None)

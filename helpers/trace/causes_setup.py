@@ -75,7 +75,7 @@ def _name_maker(state: RankState) -> str:
 
 
 def find_exit_before_setup(world: StuckWorld) -> Diagnosis | None:
-    """Find a rank that has ended while the others wait in a rendezvous, without a recorded call."""
+    """Find a rank that has ended while the other ranks wait in a rendezvous, which is not a recorded call."""
     exited = {state.rank for state in world.states if state.ended}
     if not exited or world.call_waits or _ranks_in_local_synchronization(world.states):
         return None

@@ -51,7 +51,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 def _assign_rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
     """Yield each event of a rank with its row: the first one that is free when the event begins."""
-    # Perfetto draws overlapping slices on one thread wrongly, so they get separate rows.
+    # Perfetto draws overlapping slices wrongly if they are on one thread, so put them into separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
         for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):
@@ -83,7 +83,7 @@ def _slice_record(event: Event, row: int, origin: int) -> dict[str, Any]:
 
 
 def _arguments(event: Event) -> dict[str, Any]:
-    """Return the details of a call that Perfetto shows after a click."""
+    """Return the details that Perfetto shows when a call is clicked."""
     details: dict[str, Any] = {
         "line": str(event.where) if event.where else "",
         "error": event.error,
@@ -107,11 +107,11 @@ def _arguments(event: Event) -> dict[str, Any]:
 def _flow_records(
     number: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield both ends of an arrow. Each must lie within a slice, the second not before the first."""
+    """Yield both ends of an arrow. Each end must lie within a slice, and the second not before the first."""
     send, recv = message.send, message.recv
     if recv is None:
         return
-    # Use the last nanosecond of a recv, because at its end the slice is already over.
+    # Use the last nanosecond before the end of a recv, because the slice does not include its end.
     arrives = max(recv.start_ns, _end_ns(recv) - 1)
     for phase, event, time_ns in (
         ("s", send, send.start_ns),
@@ -150,14 +150,14 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     """Read the profiles that `torch.profiler` exported on each rank, over gloo and on CPU.
 
     Labels of `record_function` become spans. gloo's work becomes calls, in the order of their beginnings.
-    Operators are left out. Times are those of the files, which agree on one machine. If work was in flight
-    when the profile ended, its end is that moment, as in the files.
+    Operators are left out. Times are taken from the files, which agree if all were written on one machine. As
+    in the files, work in flight at the end of the profile ends at this moment.
 
     Args:
         traces: The JSON of one file for each rank.
 
     Raises:
-        ValueError: The files are something else.
+        ValueError: The files are not such profiles.
     """
     by_rank = {_rank_of(profile): profile for profile in traces}
     if sorted(by_rank) != list(range(len(traces))):
@@ -194,7 +194,7 @@ def _read_profile(profile: Mapping[str, Any], rank: int, world_size: int) -> Ite
         backend, _, name = event["name"].rpartition(":")
         op = "recv" if name == "recvAnySource" else name
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
-        # A float of microseconds since boot still resolves nanoseconds, but not after adding the base.
+        # As a float, microseconds since boot still resolve nanoseconds, but not after adding the base.
         start = base + round(event["ts"] * _NS_PER_US)
         yield Event(
             rank,

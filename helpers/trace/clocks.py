@@ -1,4 +1,4 @@
-"""Put the times of several hosts on one clock, so that in a trace nothing arrives before it was sent.
+"""Put the times of several hosts on one clock, so that no message in a trace arrives before it was sent.
 
     Trace with hosts -> _find_causes (ends that cannot precede certain begins) -> a shift per host -> Trace
 
@@ -23,11 +23,11 @@ _ALL_SEND_TO_ROOT = {"gather", "reduce"}
 
 
 def align_hosts(trace: Trace) -> Trace:
-    """Return the trace with the smallest shifts of hosts such that nothing arrives before it was sent.
+    """Shift the hosts' times as little as possible so that no message arrives before it was sent.
 
-    If there are no such shifts (clocks drift, or a rank has written false times), calls that still end too
-    early get the time at which their data was sent. The trace of one machine is unchanged, because it has
-    one clock.
+    If clocks drift, or a rank has written false times, there may be no such shifts. Then the end of each call
+    that ends too early is moved to the time at which its data was sent. The trace of one machine is
+    unchanged, because it has one clock.
     """
     if len(trace.by_host) < 2:
         return trace
@@ -54,7 +54,7 @@ def _find_shifts(
     trace: Trace, causes: Sequence[tuple[Sequence[Event], Sequence[Event]]]
 ) -> dict[str, int]:
     """Return the shift of each host's times, in nanoseconds."""
-    # (from, to) -> the maximum shift of `from` to later times while the times of `to` stay
+    # (from, to) -> the maximum shift of `from` to later times, relative to `to`
     max_shifts: dict[tuple[str, str], int] = {}
     for causing, caused in causes:
         for event in caused:
@@ -88,7 +88,7 @@ def _collective_causes(
     trace: Trace, collective: Collective
 ) -> Iterator[tuple[list[Event], list[Event]]]:
     calls, op = list(collective.calls), collective.op
-    # If there is nothing to send, backends may not wait for other ranks.
+    # If there is no data to send, a backend may not wait for other ranks.
     moves_data = op == "barrier" or any(call.nbytes for call in calls)
     if not moves_data or any(call.op != op for call in calls):
         return
@@ -99,9 +99,9 @@ def _collective_causes(
         causing, caused = root, calls
     elif op in _ALL_SEND_TO_ROOT:
         causing, caused = calls, root
-    else:  # In an all_to_all, a rank may send nothing to some other rank.
+    else:  # In an all_to_all, a rank may send nothing to some of the ranks.
         return
-    # For each host, only the last call to begin and the first to end matter.
+    # For each host, only the last call to begin and the first call to end matter.
     last_to_begin: dict[str, Event] = {}
     for call in causing:
         host = trace.hosts[call.rank]

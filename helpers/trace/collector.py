@@ -1,8 +1,8 @@
 """Turn the ranks' records into a `Trace` during the run.
 
-The launcher feeds the records to a collector. A rank may write false or broken records, but can only spoil
-the trace of its run. A record is one line of JSON: an array of its kind, followed by the fields of the class
-for that kind.
+The launcher feeds the records to a collector. If a rank writes false or broken records, it can only spoil the
+trace of its run. A record is one line of JSON: an array that consists of its kind, followed by the fields of
+the class for this kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_SITES = 10_000
 MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _MAX_TEXT = 200
-# Number of calls of one rank after which fully ended calls are dropped, if the last calls are kept.
+# If the last calls are kept, fully ended calls are dropped after this number of calls by one rank.
 KEPT_CALLS = MAX_EVENTS // 2
 # Number of one rank's invalid lines after which its further lines are counted but not read.
 _MAX_BAD_LINES = 200_000
@@ -32,8 +32,8 @@ _MAX_BAD_LINES = 200_000
 class _SiteRecord(Struct, array_like=True, tag="site"):
     """A call's place.
 
-    where: the learner's line, if any. by: the file of torch in between, if any. callers: the lines of the
-    learner's functions that led to it, the nearest first.
+    where: the learner's line, if any. by: the file of torch between the line and the call, if any. callers:
+    the lines of the learner's functions that led to it, the nearest first.
     """
 
     id: int
@@ -89,7 +89,7 @@ class _CallDetails(Struct):
 
 
 class _CallRecord(Struct, array_like=True, tag="call"):
-    """A call was made at this site."""
+    """A call made at this site."""
 
     seq: int
     site: int
@@ -114,7 +114,7 @@ class _CallRecord(Struct, array_like=True, tag="call"):
 
 
 class _WaitRecord(Struct, array_like=True, tag="wait"):
-    """The rank begins to wait for a call."""
+    """The beginning of a rank's wait for a call."""
 
     seq: int
     when_ns: int
@@ -126,7 +126,7 @@ class _WaitRecord(Struct, array_like=True, tag="wait"):
 
 
 class _EndRecord(Struct, array_like=True, tag="end"):
-    """A call's Work has finished. source: the sender of a received message, as its index in the group."""
+    """The end of a call's Work. source: the sender of a received message, as its index in the group."""
 
     seq: int
     when_ns: int
@@ -190,7 +190,7 @@ class _CallSite:
 
 @dataclass(slots=True)
 class _Call:
-    """The known fields of a call. It becomes an `Event` on demand."""
+    """The known fields of a call, which is turned into an `Event` on demand."""
 
     rank: int
     record: _CallRecord
@@ -200,7 +200,7 @@ class _Call:
     wait_ns: int | None = None
     end_ns: int | None = None
     error: str = ""
-    peer: int | None = None  # the sender, once a receive from any source knows it
+    peer: int | None = None  # for a receive from any source, the sender, once known
     before: str = ""
     after: str = ""
 
@@ -279,12 +279,12 @@ class Collector:
         """Read lines written by one rank, and count the invalid ones."""
         if not lines:
             return
-        if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # No longer parse its lines.
+        if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # Stop parsing the rank's lines.
             self.change_count, self.dropped = self.change_count + 1, self.dropped + len(lines)
             return
         records: list[Any]
         try:
-            # Decoding all lines at once is faster than one by one.
+            # Decoding all lines at once is faster than decoding them one by one.
             records = _RECORDS_DECODER.decode(b"[" + b",".join(lines) + b"]")
         except (DecodeError, RecursionError):  # One of the lines is bad.
             records = [_parse_record(line) for line in lines]
@@ -294,7 +294,7 @@ class Collector:
                 record.add_to(self, rank)
             except (ValueError, KeyError, AttributeError):
                 if getattr(record, "seq", math.inf) < self._kept_from[rank]:
-                    continue  # about a call that was dropped because it had ended
+                    continue  # the record is about a call that was dropped because it had ended
                 # The record names an unknown site, call or kind.
                 self.dropped += 1
                 self._bad_line_counts[rank] += 1
@@ -302,7 +302,7 @@ class Collector:
     def drop_ended_calls(self) -> None:
         """If a rank has made very many calls, drop calls that have ended on all their ranks.
 
-        Collectives and messages are paired by their order, so either all calls of a pair are dropped, or
+        Because collectives and messages are paired by their order, either all calls of a pair are dropped, or
         none.
         """
         if max(map(len, self._calls)) < KEPT_CALLS:
@@ -336,7 +336,7 @@ class Collector:
         """Return each rank's calls without a counterpart, because the next task may wait for them."""
         unmatched: list[dict[int, _Call]] = [{} for _ in self._calls]
         if self.dropped or not (any(self._unfinished) or self._have_uneven_counts()):
-            return unmatched  # If records are missing, they might contain the calls' counterparts.
+            return unmatched  # The missing records might contain the calls' counterparts.
         trace = self.trace_for_diagnosis()
         matched = {
             (call.rank, call.seq)
@@ -399,7 +399,7 @@ class Collector:
         return tuple(call.event() for call in self._unfinished[rank].values())
 
     def blocking_call(self, rank: int) -> Event | None:
-        """Return the rank's blocking call: the last call that it waits for or is in."""
+        """Return the rank's blocking call: the last call that it waits for or has not left."""
         for call in reversed(self._unfinished[rank].values()):
             if call.wait_ns is not None or not call.record.details.asynchronous:
                 return call.event() if call.source.op != "span" else None

@@ -1,4 +1,4 @@
-"""Find a rank that left a group during communication, because its peers only report a lost connection."""
+"""Find the rank that left a group during communication, because its peers only report a lost connection."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _describe(ranks: Sequence[int], call: Event, returned: Collection[int]) -> D
     who = name_ranks(ranks).capitalize()
     action = f"{'has' if is_single else 'have'} returned"
     if not set(ranks) <= set(returned):
-        # At least one of them has closed its connections; the others may be late.
+        # At least one of these ranks has closed its connections; the others may be late.
         who, action = who if is_single else f"One of {name_ranks(ranks)}", "has left the group"
     return Departure(
         tuple(ranks),

@@ -60,10 +60,11 @@ class Event:
         peer, root: Global ranks; None if the op has none. The peer of a recv from any source is None until
             the recv has ended.
         nbytes: Bytes of the tensors that this rank passes (send, collectives) or receives into (recv).
-        dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all.
+        dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all of them.
         reduce_op: "SUM", "AVG", ... for reductions.
         gives, takes: For an all_to_all, the numbers of elements that this rank sends to and receives from
-            each member. For a scatter the same, but only the root has gives, and takes is one number.
+            each member. For a scatter they are the same, but only the root has `gives`, and `takes` is one
+            number.
         by: The file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's
             forward), or "" if the learner's line directly called a function of torch.distributed.
         asynchronous: Whether the call returned before the transfer had ended (isend, irecv, async_op=True).
@@ -72,7 +73,7 @@ class Event:
         wait_ns: The time when the rank began to wait for the call; None if it never did.
         end_ns: The time when its Work had finished; None if no end was recorded.
         where: The learner's line.
-        callers: The lines from which the learner's functions were called on the way to it, the nearest first.
+        callers: The lines of the learner's functions that led to it, the nearest first.
         before: The values of the input tensors, in the format of `summarize`; "" unless a reader will step
             through the run.
         after: The values of the resulting tensors, after the Work had finished, in the same format.
@@ -160,7 +161,7 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
-    # Number of events beyond the limit of a run's trace, which were not kept.
+    # Number of events that were dropped because they exceeded the limit of a run's trace.
     dropped: int = 0
     # Global ranks of each process group over gloo that existed at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
@@ -196,8 +197,8 @@ class Trace:
         return ranks_by_host
 
     def between_hosts(self, ranks: Iterable[int]) -> bool:
-        """Return whether these ranks are on more than one host."""
-        # A rank may name a peer that does not exist.
+        """Return whether these ranks run on more than one host."""
+        # A rank may pass a peer that does not exist.
         return len({self.hosts[rank] for rank in ranks if 0 <= rank < len(self.hosts)}) > 1
 
     def of(self, rank: int) -> tuple[Event, ...]:
@@ -221,7 +222,8 @@ class Trace:
     def messages(self) -> tuple[Message, ...]:
         """Pair each send with its recv.
 
-        Between two ranks of a group, messages with the same tag are received in the order sent.
+        Between two ranks of a group, messages with the same tag are received in the order in which they were
+        sent.
         """
         waiting: dict[tuple[str, int | None, int, int], list[Event]] = defaultdict(list)
         # A receive from any rank has no peer until it has ended.
@@ -242,8 +244,8 @@ class Trace:
         met: dict[tuple[str, tuple[int, ...], int], list[Event]] = defaultdict(list)
         for event in self.events:
             if event.is_collective:
-                # Pair by the order of the calls, as backends do, because messages do not name their
-                # collective.
+                # Pair by the order of the calls, as backends do, because messages do not contain their
+                # collective's name.
                 index = counts[event.group, event.rank]
                 counts[event.group, event.rank] += 1
                 met[event.group, event.group_ranks, index].append(event)
@@ -310,7 +312,7 @@ class Diagnosis:
             "never_waited" (both ends of a transfer were called, but one end's Work is never waited for),
             "unmatched" (sends and receives that do not match), "missing_key" (a key of a store is never set),
             "file_lock" (a rank waits for a file lock whose holder cannot continue), or "stuck".
-        summary: The ranks' actions that led to the deadlock, in one sentence.
+        summary: The ranks' actions leading to the deadlock, in one sentence.
         advice: The reader's next step.
         waits: The wait of each rank, in rank order.
         guilty: The ranks to look at first.

@@ -20,7 +20,7 @@ _WRAPPER_NAMES = frozenset({"wrapper", "call", "wait"})
 
 # A rank's report of a line of code: file, line, function.
 FrameLine = tuple[str, int, str]
-# Number of a call's callers that are recorded, and of the frames in which they are looked for.
+# Maximum number of recorded callers of a call, and of frames to search for them.
 MAX_CALLERS, _MAX_WALKED = 4, 50
 # Kinds of functions: a learner's; torch's API for communication; the rest of torch; any other function.
 LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
@@ -30,7 +30,7 @@ LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 def code_kind(code: CodeType) -> str:
     """Return the kind of a function, by its code."""
     name = code.co_filename
-    # Decide by the file, not by the module's name, because code can choose its module's name.
+    # Use the file instead of the module's name, because code can choose its module's name.
     engine_prefixes = (
         _TORCH_FOLDER,
         _COURSE_FOLDER,
@@ -65,7 +65,8 @@ def learner_frame(frame: FrameType | None) -> FrameType | None:
 def learner_callers(frame: FrameType | None) -> tuple[FrameType, ...]:
     """Return the learner's frames outside this one, the nearest first, up to a limit.
 
-    The course's frame that called the learner's function ends them: further out is the rank's own start.
+    The search ends at the course's frame that called the learner's function: frames further out only start
+    the rank.
     """
     callers: list[FrameType] = []
     frame = frame and frame.f_back
@@ -79,7 +80,7 @@ def learner_callers(frame: FrameType | None) -> tuple[FrameType, ...]:
 
 
 def frame_line(frame: FrameType) -> FrameLine:
-    """Return a frame's place in the form of a rank's report."""
+    """Return a frame's place, in the form used in a rank's reports."""
     # While jumping back to a loop's start, a frame has no line.
     line = frame.f_lineno or frame.f_code.co_firstlineno
     return clip_text(frame.f_code.co_filename), line, frame.f_code.co_name
@@ -107,18 +108,18 @@ def thread_location(thread: int | None) -> tuple[FrameLine | None, str, FrameTyp
 
     The function is "" unless the thread is inside torch at this moment.
     """
-    # The frame is read by a different thread, so it may be outdated unless its thread waits.
+    # Another thread reads this frame, so it may be outdated unless its thread is waiting.
     frame = sys._current_frames().get(thread or 0)
     wrapper_name = ""
     while frame is not None and frame.f_code.co_filename.startswith(_TRACE_FOLDER):
         wrapper_name = (
             frame.f_code.co_name
-        )  # In the end this is the method of torch that our wrapper replaces.
+        )  # The last frame is the method of torch that our wrapper replaces.
         frame = frame.f_back
     innermost = frame
     while frame is not None and is_course_code(
         frame.f_code
-    ):  # a check's wrapper around a call of torch
+    ):  # the wrapper of a check around a call of torch
         frame = frame.f_back
     learner = learner_frame(frame)
     torch_function = wrapper_name if frame is learner and wrapper_name in _WRAPPER_NAMES else ""

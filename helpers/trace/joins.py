@@ -1,4 +1,4 @@
-"""Compare the calls of init_process_group: together they must contain each rank of the world once."""
+"""Compare the calls of init_process_group, which together must contain each rank of the world once."""
 
 from __future__ import annotations
 

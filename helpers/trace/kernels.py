@@ -8,7 +8,7 @@
 Each `c10d::*` op has a kernel on the dispatch key that every caller passes. The kernel calls the backend's
 method directly, because that method releases the GIL. Calling the previous kernel would keep the GIL, which
 gloo's threads need to free tensors: that deadlocked one run in seven. The rank server installs the kernels
-before forking. They do nothing until a rank sets a recorder.
+before forking. The kernels record nothing until a rank sets a recorder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DISPATCHED_METHODS = (
 )
 
 
-# Methods of Work by which a rank learns that a call has finished, or gets a future for the end.
+# Methods of Work by which a rank learns that a call has finished, or obtains a future for its end.
 _OTHER_USES = frozenset(
     {"is_completed", "is_success", "get_future", "result", "synchronize", "exception"}
 )
@@ -85,7 +85,7 @@ def install(device_type: str = "cpu") -> None:
             for name in _OTHER_USES & vars(work).keys():  # FakeWork only overrides some of them
                 _wrap_method(work, name, _record_use)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
-    # Tensors without memory ("meta") go to the backend of the device that they represent.
+    # Tensors without memory ("meta") are passed to the backend of the device that they represent.
     device = torch.device("cpu" if device_type == "meta" else device_type)
     key = "Meta" if device_type == "meta" else device_type.upper()
     with warnings.catch_warnings(), _silence_stderr():
@@ -109,7 +109,7 @@ def uninstall() -> None:
 
 
 def record_with(recorder: Recorder) -> None:
-    """Pass all calls of this process, from now on, to `recorder`."""
+    """From now on, pass all calls of this process to `recorder`."""
     _installed.recorder = recorder
 
 
@@ -135,7 +135,7 @@ def _run_call(
     details: dict[str, Any],
     filled: Any,
 ) -> Any:
-    """Make a call by the backend's method, and record it if this process is a recorded rank."""
+    """Make a call using the backend's method, and record it if this process is a recorded rank."""
     pg = dist.ProcessGroup.unbox(boxed_pg)
     backend = pg._get_backend(device)
     recorder = _active_recorder()
@@ -158,7 +158,7 @@ def _run_call(
 
 
 def _report_child_call(op: str, pg: dist.ProcessGroup) -> None:
-    """Report a call that cannot return, in a process forked by a rank."""
+    """Report, in a process forked by a rank, a call that cannot return."""
     recorder = _installed.recorder
     if (
         recorder is not None
@@ -174,13 +174,13 @@ def _box_work(work: dist.Work | None) -> Any:
     """Return a Work in a form that the dispatcher accepts.
 
     NCCL returns None for a synchronous call, because the current stream is already in order. The dispatcher
-    does not accept None, so it gets a finished Work.
+    does not accept None, so a finished Work is returned.
     """
     return (work if work is not None else FakeWork()).boxed()
 
 
 def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    _installed.methods[owner, name] = vars(owner)[name]  # getattr would return an unbindable object
+    _installed.methods[owner, name] = vars(owner)[name]  # getattr's result cannot be bound
     setattr(owner, name, _disable_compile(wrapper(getattr(owner, name))))
 
 
@@ -192,7 +192,7 @@ def _disable_compile(function: Callable[..., Any]) -> Callable[..., Any]:
     # dynamo's hook is in C and looks up code objects in a table, so the compiler is not imported.
     eval_frame = torch._C._dynamo.eval_frame
     skip = eval_frame._FrameAction.SKIP
-    # This holds for this frame and the frames called from it.
+    # This applies to this frame and the frames called from it.
     strategy = eval_frame._FrameExecStrategy(skip, skip)
     eval_frame.set_code_exec_strategy(function.__code__, strategy)
     function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
@@ -296,7 +296,7 @@ def _record_use(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def record_finished_work(work: dist.Work) -> None:
-    """Record that a rank waited for a Work without calling wait(): by its future or by polling."""
+    """Record that a rank waited for a Work without calling wait(), by using its future or by polling."""
     recorder = _active_recorder()
     seq = recorder.seq_of(work) if recorder is not None else None
     if recorder is not None and seq is not None:

@@ -3,8 +3,8 @@
     rank r:    Log.write(line) ──> [head | line line line ...]   slice r of one shared memory file
     launcher:  Logs.read(r)    <── copies the new lines, at each look
 
-If the launcher confirms how far it has read (`Logs(confirms=True)`), a slice is a ring: in a run that takes
-hours, new records replace records that were read. Otherwise a full slice only counts further records.
+If the launcher confirms the bytes that it has read (`Logs(confirms=True)`), a slice is a ring: in a run that
+takes hours, new records replace those already read. Otherwise a full slice only counts further records.
 
 A record costs the rank no system call, wakes no process, and remains if a signal kills the rank. So a rank's
 current call is known without asking it. Like all data from ranks, a slice is not trusted: it is copied, and
@@ -19,7 +19,7 @@ import struct
 import tempfile
 import threading
 
-# Bytes for each rank, enough for some 200,000 calls. Only written pages take memory.
+# Bytes for each rank, enough for about 200,000 calls. Only written pages use memory.
 SLICE_BYTES = 32 << 20
 # The number of written bytes of lines, and the number of lines that did not fit.
 _HEADER = struct.Struct("=QQ")
@@ -35,7 +35,7 @@ class Log:
     def __init__(self, fd: int, rank: int) -> None:
         # The memory is shared with the launcher, which can still read it after this process was killed.
         self._map = mmap.mmap(fd, SLICE_BYTES, offset=rank * SLICE_BYTES)
-        self._lock = threading.RLock()  # A signal handler may write during a write.
+        self._lock = threading.RLock()  # A signal handler may write while this thread is writing.
         # The numbers of written bytes, and of bytes whose reading was confirmed.
         self._written = self._confirmed = 0
         self._lost = 0
@@ -49,7 +49,7 @@ class Log:
                 self._lost += 1
             else:
                 self._put(line + b"\n")
-            # Update the head last, so that a reader only sees whole lines.
+            # Update the head last, so that a reader only sees complete lines.
             _HEADER.pack_into(self._map, 0, self._written, self._lost)
 
     def _has_room(self, count: int) -> bool:
@@ -103,7 +103,7 @@ class Logs:
         """Return a rank's bytes since the last call, for `write_new` into another file of this kind.
 
         The result is the position of the bytes, the number of lost records, and the bytes. It is None if
-        there is nothing new.
+        there are no new bytes.
         """
         start, lost = self._positions[rank], self.lost_count(rank)
         chunk = self._read_chunk(rank)
@@ -134,7 +134,8 @@ class Logs:
 
     def close(self) -> None:
         """Free the memory when the ranks have ended. May be called again; `read` then returns nothing."""
-        # Forget the descriptor first: if a Stop comes in between, its number may soon belong to another file.
+        # Forget the descriptor first: after a Stop between the two steps, its number may soon belong to
+        # another file.
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)

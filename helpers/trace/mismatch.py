@@ -1,4 +1,4 @@
-"""Find mismatched calls of different ranks, and the first difference between the ranks' calls."""
+"""Find mismatched calls of different ranks, and the first difference between the calls of a group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TENSOR_PROBLEMS = frozenset({"shape", "dtype", "splits"})
 # The file of torch in which a rank inside join() answers the DDP calls of the others.
 JOIN_FILE = "distributed/algorithms/join.py"
 _JOIN_FILES = frozenset({JOIN_FILE, "nn/parallel/distributed.py"})
-# The numbers of lines that may tell two calls apart: a call's line, and those of its callers.
+# The numbers of lines that may distinguish two calls: a call's line, and the lines of its callers.
 _DEPTHS = range(1, MAX_CALLERS + 2)
 # Maximum number of positions with different lines to examine in one group's calls.
 _MAX_PLACES = 20
@@ -82,7 +82,7 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
             break
     # An extra call only becomes visible when a later call has a different kind or size, or when a rank
     # waits at the end. Until then, each call was paired with a call of the same kind from a different line.
-    # If a helper makes all calls, they only differ by their callers.
+    # If one helper function makes all calls, they only differ in their callers.
     extra_calls = (_find_extra_call(collectives, end, depth) for depth in _DEPTHS)
     difference = next(filter(None, extra_calls), plain_difference)
     if difference is None:
@@ -113,9 +113,9 @@ def _are_at_different_lines(difference: Difference, before: Sequence[Collective]
 
 
 def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) -> int | None:
-    """Return the rank that deviates from its usual order of calls, which the other rank continues.
+    """Return the rank that deviates from the usual order of its calls, while the other rank continues in it.
 
-    For example, it has caught an exception and continued with its next step.
+    For example, the rank has caught an exception and continued with its next step.
     """
     pair = difference.call, difference.other_call
     for right, wrong in (pair, pair[::-1]):
@@ -131,7 +131,7 @@ def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) ->
 
 
 def _expected_calls(rank: int, before: Sequence[Collective]) -> object:
-    """Return the key of the call that followed the previous time a rank made its latest call."""
+    """Find the previous time that a rank made its latest call, and return the key of the call after it."""
     keys = [
         _call_key(call) for collective in before for call in collective.calls if call.rank == rank
     ]
@@ -178,10 +178,10 @@ def _find_extra_call(collectives: Sequence[Collective], end: int, depth: int) ->
 
 
 def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
-    """Return whether removing all lines that only `more` contains turns `more` into `fewer`.
+    """Return whether `more` turns into `fewer` when all lines are removed that only `more` contains.
 
-    If a rank has a separate branch with the same call, the lines differ, but neither list is the other one
-    with additional lines. Either list may end early, at the call in which its rank waits.
+    If a rank has a separate branch with the same call, the lines differ, but neither list equals the other
+    one with additional lines. Either list may end early, at the call in which its rank is waiting.
     """
     if fewer[0] not in more:
         return False
@@ -196,11 +196,11 @@ def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
     return matched > 0 and left_out.isdisjoint(fewer)
 
 
-def _is_join_shadow_call(one: Event, two: Event) -> bool:
-    """Return whether a learner's call was paired with a call that join() makes to answer DDP's calls."""
+def _is_join_shadow_call(call: Event, other_call: Event) -> bool:
+    """Return whether a learner's call was paired with a call made by join() to answer DDP's calls."""
     return any(
         not answered.by and answering.by in _JOIN_FILES
-        for answered, answering in ((one, two), (two, one))
+        for answered, answering in ((call, other_call), (other_call, call))
     )
 
 
@@ -362,11 +362,11 @@ def _name_count(count: int) -> str:
     return f"{count} element{'s' * (count != 1)}"
 
 
-def _distinguishing_place(event: Event, other: Event) -> str:
+def _distinguishing_place(event: Event, other_event: Event) -> str:
     """Return the place of a call. If both calls are on the same line, add the first different caller."""
-    if event.where is not None and event.where == other.where:
+    if event.where is not None and event.where == other_event.where:
         for position, caller in enumerate(event.callers):
-            if other.callers[position : position + 1] != (caller,):
+            if other_event.callers[position : position + 1] != (caller,):
                 return f" ({event.where}, called from {caller})"
     return at(event)
 

@@ -24,7 +24,7 @@ class RankState:
         at: The learner's line.
         keys: The keys of a store that it waits for.
         needs: The ranks needed at its current rendezvous; empty for the whole world.
-        named: The members that it passes for a new group.
+        named: The members that it has passed for a new group.
         lockers: The holders of a file lock that it waits for.
         others: The names and lines of its other threads that are in the learner's code.
         child: A description of a forked child process's call on one of the rank's groups.
@@ -55,5 +55,5 @@ class RankState:
 
     @property
     def makes_group(self) -> bool:
-        """Whether it is in new_group, or in a function such as DeviceMesh that calls it."""
+        """Whether it is in new_group, or in a function that calls new_group, such as DeviceMesh."""
         return not self.ended and not GROUP_MAKERS.isdisjoint((self.inside, self.meets))

@@ -48,7 +48,7 @@ _END_FORMAT = '["end",%d,%d,%s,%s]'
 
 
 class Recorder:
-    """Makes records of a rank's calls and passes them to `write`, in order, from any thread."""
+    """Makes records of a rank's calls, from any thread, and passes them to `write` in order."""
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class Recorder:
         self._from_any: set[int] = set()
         # Asynchronous calls on the learner's lines whose Work has had no method call yet.
         self._unwaited: set[int] = set()
-        # False in a process forked by the rank, where the lock may be held by a thread that does not exist.
+        # False in a process forked by the rank, in which the lock may be held by a thread that no longer
+        # exists.
         self.active = True
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
@@ -139,11 +140,11 @@ class Recorder:
         for key in ("peer", "root"):
             if (group_rank := details.get(key)) is not None:
                 if key == "peer" and not 0 <= group_rank < len(ranks):
-                    # gloo does not check the peer. It would read memory beyond its table, and hang or
-                    # crash by chance.
+                    # gloo does not check the peer. For a wrong peer, it would read memory beyond its table,
+                    # and hang or crash by chance.
                     raise ValueError(_no_such_peer_message(call, group_rank, len(ranks)))
                 details[key] = ranks[group_rank] if 0 <= group_rank < len(ranks) else group_rank
-        # Only hold the lock for the number, never while gloo or the learner's code may run.
+        # Only hold the lock while taking a number, never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
@@ -172,14 +173,15 @@ class Recorder:
                 future = work.get_future()
             except RuntimeError:
                 return  # Sends and receives have no future, so wait() records their end.
-            # Keep the Work, so that `finish_task` sees finished transfers whose callback has not run yet.
+            # Keep the Work, so that `finish_task` finds transfers that have finished, but whose callbacks
+            # have not run yet.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.record_end(seq))
 
     def finish_task(self) -> None:
         """Wait briefly for the callbacks of finished transfers, and record the existing groups.
 
-        Must be called when a task has ended, because the limit of events starts again with the next task.
+        Must be called after each task, because the limit of events starts again with the next one.
         Groups are recorded because each has separate connections, even if no call has used it.
         """
         deadline = time.monotonic() + CALLBACK_TIMEOUT_S
@@ -209,8 +211,8 @@ class Recorder:
         if not self.active:
             return
         now = time.monotonic_ns()
-        # Called both by a Work's wait() and by the callback of its future, on one of gloo's threads. The
-        # first call counts.
+        # This is called both by a Work's wait() and by the callback of its future, on one of gloo's threads.
+        # Only the first call counts.
         with self._lock:
             if seq not in self._open_calls:
                 return
@@ -237,7 +239,7 @@ class Recorder:
 
     @property
     def count(self) -> int:
-        """Number of recorded calls and spans, which is also the number of the next one."""
+        """Number of recorded calls and spans, which is also the next number to be used."""
         return self._seq
 
     @contextmanager
@@ -270,7 +272,8 @@ class Recorder:
         if threading.get_ident() != self._main_thread:
             learner = learner_frame(frame)
             if learner is None:
-                # DDP's reducer calls from autograd's thread, so use the main thread's line: backward().
+                # DDP's reducer makes its calls in autograd's thread, so use the main thread's line:
+                # backward().
                 learner = learner_frame(sys._current_frames().get(self._main_thread or 0))
                 return op, self._record_site(op, op, learner), False
         call = op
@@ -284,7 +287,7 @@ class Recorder:
                 torch_code = frame.f_code
             frame = frame.f_back
         if call.startswith("_"):
-            call = op  # A private function of torch: a learner calls op inside its `with` block.
+            call = op  # In a `with` block of a private function of torch, a learner calls op.
         is_own = frame is not None and torch_code is None
         return call, self._record_site(op, call, frame, torch_code), is_own
 
@@ -312,7 +315,7 @@ class Recorder:
             try:
                 group = text, list(dist.get_process_group_ranks(pg))
             except (KeyError, ValueError):
-                # The group is in use before init_process_group has finished.
+                # The group is already in use before init_process_group has finished.
                 return text, list(range(pg.size()))
             self._groups[name] = group
             self._write(json.dumps(["group", name, group[1]]).encode())
@@ -330,7 +333,7 @@ def _gloo_groups() -> list[tuple[str, list[int]]]:
 
 
 def _format_details(details: dict[str, Any]) -> str:
-    """Write further fields of a call's record as JSON: numbers, lists of them, flags and plain words."""
+    """Write further fields of a call's record as JSON: numbers, lists of numbers, flags and plain words."""
     parts = []
     for key, value in details.items():
         if value is True:

@@ -11,7 +11,7 @@ from helpers.trace.mismatch import at
 _MAX_NOTES = 3
 # Collectives that combine or copy the elements of all ranks' tensors, byte by byte.
 _OPS = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"})
-# Dtypes of one size whose bytes have the same meaning, at least for numbers that both can represent.
+# Dtypes of one size whose bytes have the same meaning, at least for numbers that both dtypes can represent.
 _ALIKE = (
     frozenset({"bool", "uint8", "int8"}),
     frozenset({"int16", "uint16"}),
@@ -23,7 +23,7 @@ _ALIKE = (
 
 
 def silent_faults(trace: Trace, unwaited: Sequence[Event]) -> tuple[str, ...]:
-    """Return a note on each silent fault of a successful run, up to a limit.
+    """Return a note for each silent fault of a successful run, up to a limit.
 
     unwaited: the asynchronous calls whose Work was dropped without any method call.
     """
@@ -43,11 +43,11 @@ def _different_dtypes(trace: Trace) -> Iterator[str]:
             yield _describe_dtypes(message.send, message.recv)
 
 
-def _differ(one: Event, other: Event) -> bool:
-    dtypes = {one.dtype, other.dtype}
+def _differ(call: Event, other_call: Event) -> bool:
+    dtypes = {call.dtype, other_call.dtype}
     return (
         len(dtypes) > 1
-        and one.nbytes == other.nbytes > 0
+        and call.nbytes == other_call.nbytes > 0
         and not any(dtypes <= alike for alike in _ALIKE)
     )
 

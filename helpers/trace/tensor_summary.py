@@ -1,7 +1,7 @@
 """Write the values of a few tensors as one short text, for a reader who steps through a run.
 
 Memory is read directly, without operations of torch, so that a learner's profiler, mode or counter does not
-notice it. This takes a few microseconds, even for a large tensor.
+notice. This takes a few microseconds, even for a large tensor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def summarize(tensors: Sequence[torch.Tensor]) -> str:
     """Write small tensors as numbers, and larger ones as their first three numbers and a digest.
 
     The digest (`#` and four hex digits) covers the first 16 kB, so equal bytes have equal digests. A tensor
-    that cannot be read without an operation (on a GPU, with strides, a subclass) is `?`.
+    that cannot be read without an operation is shown as `?`: on a GPU, with strides, or of a subclass.
     """
     summaries = [_summarize_one(tensor) for tensor in tensors[:_MAX_TENSORS]]
     return ", ".join(summaries) + (" …" if len(tensors) > _MAX_TENSORS else "")

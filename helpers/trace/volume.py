@@ -8,10 +8,10 @@ from helpers.trace.events import Event
 def bytes_sent(event: Event) -> float:
     """Return the number of bytes that a rank sends over the network in a call.
 
-    For a collective this is the minimum in a group of p. Around a ring, an all_reduce sends 2(p - 1)/p
-    times the tensor, a reduce_scatter or all_to_all sends it (p - 1)/p times, and an all_gather p - 1
-    times. The root of a broadcast sends its tensor once, and the root of a scatter sends all parts except
-    its own. In a gather or reduce, every rank except the root sends its tensor once.
+    For a collective, the result is the minimum in a group of p ranks. Around a ring, an all_reduce sends 2(p
+    - 1)/p times the tensor, a reduce_scatter or all_to_all sends it (p - 1)/p times, and an all_gather p - 1
+    times. The root of a broadcast sends its tensor once, and the root of a scatter sends all parts except its
+    own. In a gather or reduce, every rank except the root sends its tensor once.
     """
     p = len(event.group_ranks)
     if event.is_collective and p < 2:

@@ -1,4 +1,4 @@
-"""Determine which rank waits for which, and whether these waits can still end."""
+"""Determine which ranks wait for which others, and whether these waits can still end."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _awaited_ranks(event: Event, trace: Trace) -> tuple[int, ...]:
 def with_pending_call(state: RankState, states: Sequence[RankState], trace: Trace) -> RankState:
     """Return the state as if the rank waited for an asynchronous call with an exited rank as its peer.
 
-    In this state a rank polls, for example by `while not work.is_completed()`.
+    In such a state, the rank polls, for example by `while not work.is_completed()`.
     """
     exited = {other.rank for other in states if other.ended}
     if state.ended or state.blocked is not None:
@@ -112,7 +112,7 @@ def _never_ends(wait: CallWait, dead: Collection[int]) -> bool:
 
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
-    """Return whether a pending call has all its counterparts, so that the world may still continue."""
+    """Return whether a pending call has all of its counterparts, so that the world may still continue."""
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
         # All members have made the call, but gloo may not have notified all of them yet.

@@ -9,16 +9,16 @@ From results to views:
 Views of a run:
     lanes            output and results of each rank
     timeline         calls over time
-    timeline_layout  the place of each bar
+    timeline_layout  the position of each bar
     traffic          bytes from rank to rank
     traffic_ledger   calls and bytes of one rank, by phase
     sequence         each rank's calls in words
-    wait_graph       which rank waits for which
+    wait_graph       which ranks wait for which
     player           a run, step by step
     rounds           rounds of messages
     one_port         messages sorted into rounds
     by_host          ranks and traffic of each host
-    rank_endings     the last call of each rank, or its part in the failure
+    rank_endings     each rank's last call, or its part in the failure
     values           a returned value in one line
 Views of jobs:
     job_lanes        processes of a job
@@ -30,13 +30,13 @@ Views of data and plans:
     memory_bars      memory of each rank
     sample_raster    samples of each rank
     schedule         the schedule of a pipeline
-    schedule_times   its times
+    schedule_times   the times of a schedule
     step_lanes       a training step of several runs
     curve            measured curves
     divergence       the distance between two trainings
 Views of a check:
     verdict          a check's result for its reader
-    failed_case      the words on a failed case
+    failed_case      the description of a failed case
 Parts shared by views:
     picture          arguments and results of views
     drawing          marks as SVG or PNG

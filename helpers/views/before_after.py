@@ -1,9 +1,9 @@
 """Draw each rank's data before and after a collective, number by number.
 
-    Run of (before, after) pairs -> blocks_of() -> trace the numbers home -> before_after() -> Picture
+    Run of (before, after) pairs -> blocks_of() -> find each number's origin -> before_after() -> Picture
 
-Notebooks call `before_after` with a run in which each rank returned two values: a copy of its data before
-the collective, and its data after it. A cell has the color and hatch of the rank from which its number came.
+Notebooks call `before_after` with a run in which each rank returned two values: a copy of its data before the
+collective, and its data after it. Each cell has the color and hatch of the rank from which its number came.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ class Block:
 
 
 Blocks = tuple[Block, ...]
-"""The data of one rank at one time. It may be empty."""
+"""The data of one rank at one time, which may be empty."""
 
 
 def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
-    before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
-    Let each rank return a copy (`x.clone()`) as `before`, because most collectives write into their tensor.
-    A number that occurs in the `before` of exactly one rank is drawn in that rank's color. If it occurs in
-    the `before` of several ranks, and the rank that has it now is one of them, it is drawn in the color of
-    this rank. All other numbers are new. Raises ValueError if a rank returned anything but a pair.
+    before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing". Let each
+    rank return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. A number
+    that occurs in the `before` of exactly one rank is drawn in that rank's color. If it occurs in the
+    `before` of several ranks, including the rank that has it now, it is drawn in the color of this rank. All
+    other numbers count as new. Raises ValueError if a rank returned anything but a pair.
     """
     pairs = [_returned_pair(run, rank) for rank in range(min(run.world_size, _MAX_RANKS))]
     homes = _ranks_by_number([before for before, _ in pairs])
@@ -191,7 +191,7 @@ def _draw_block(
             edgecolor=look.color if look else INK, linewidth=0.9,
         )  # fmt: skip
         axes.add_patch(frame)
-        if look:  # hatch the edge only, because figures on a hatch are hard to read
+        if look:  # only hatch the edge, because figures on a hatch are hard to read
             edge = Rectangle(
                 (x, y), 0.16, 1, facecolor="white", edgecolor=look.color, hatch=look.hatch,
                 linewidth=0.6,

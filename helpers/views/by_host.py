@@ -42,7 +42,7 @@ def first_ranks(hosts: Sequence[str]) -> dict[int, str]:
 
 
 def _format_ranks(ranks: Sequence[int]) -> str:
-    """Write ranks, with consecutive ranks as a range."""
+    """Write rank numbers, with consecutive ranks as a range."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):

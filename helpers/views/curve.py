@@ -23,8 +23,8 @@ def curves(
 ) -> Picture:
     """Draw each series of (x, y) points as a separate line.
 
-    x, y: the labels of the axes, with units. log: the logarithmic axes: "", "x", "y" or "xy". The text
-    contains the names and lengths of the series, but no measured value.
+    x, y: the labels of the axes, with units. log: the axes with a logarithmic scale: "", "x", "y" or "xy".
+    The text contains the names and lengths of the series, but no measured value.
     """
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
@@ -46,10 +46,9 @@ def curves(
     if all(isinstance(point[0], int) for points in series.values() for point in points):
         from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # without a step of 2.5
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # avoid steps of 2.5
     for axis, scale in enumerate((axes.set_xscale, axes.set_yscale)):
-        # A fit to times from a busy machine can be negative everywhere, which causes a warning from
-        # matplotlib.
+        # A fit to times from a busy machine can be negative everywhere, which makes matplotlib warn.
         if "xy"[axis] in log and any(point[axis] > 0 for line in series.values() for point in line):
             scale("log")
     axes.grid(True, color="#DDDDDD")
@@ -64,7 +63,7 @@ def curves(
 def _is_covered(
     points: Sequence[tuple[float, float]], later: Sequence[tuple[float, float]]
 ) -> bool:
-    """Return whether a later series covers this one. If so, it is drawn broader to be visible."""
+    """Return whether a later series covers this one. If so, this series is drawn broader to be visible."""
     near = 1e-3 * max((abs(y) for _, y in later), default=0)
     return len(points) == len(later) and all(
         a[0] == b[0] and abs(a[1] - b[1]) <= near for a, b in zip(points, later, strict=True)

@@ -75,8 +75,8 @@ def divergence(
     return Picture(figure, _describe_pairs(pairs))
 
 
-def _largest_difference(one: Any, other: Any) -> float:
-    return float((one.double() - other.double()).abs().max())
+def _largest_difference(weights: Any, other_weights: Any) -> float:
+    return float((weights.double() - other_weights.double()).abs().max())
 
 
 def _describe_pairs(pairs: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> str:

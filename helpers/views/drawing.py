@@ -1,4 +1,4 @@
-"""Draw a few kinds of marks as SVG, or as PNG if a page cannot show SVG.
+"""Draw a few kinds of marks as SVG, or as PNG for pages that cannot show SVG.
 
     marks -> Drawing -> svg(): a page, which may move marks with `at`
                      -> png(): stored notebooks, and reports
@@ -35,15 +35,16 @@ _OVERSAMPLING = 3
 _ARROW_HEAD = 7.0
 _MAX_COLORS = 128
 _MANY_MARKS = 8_000
-"""Number of marks above which they are drawn `_PART_SIZE` at a time. A page is slow if it has that many
-elements, or if it is zoomed in and shows a small part of long paths.
+"""Number of marks above which they are drawn `_PART_SIZE` at a time. Pages with more elements are slow, and
+so are pages that are zoomed in to show a small part of long paths.
 """
 _PART_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The shares of a mark's color in its area and in its edge. The rest is the color of the background.
+    """The shares of a mark's color in its area and in its edge. The remaining share is the background's
+    color.
 
     clear: whether the area is transparent, so that marks below it remain visible.
     """
@@ -75,7 +76,7 @@ STYLES = {
 class Mark(ABC):
     """A mark: its points in pixels, its style, and the look of its kind (None: ink).
 
-    at: the step of each of its x coordinates, for a page that moves the mark.
+    at: the step of each of its x coordinates, for pages that move the mark.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -147,7 +148,7 @@ class Area(Mark):
 class Word(Mark):
     """Text on one line. Its point is the left end, the middle or the right end of its base line.
 
-    A second point and a second step limit its width: if there is less room, it is not shown.
+    A second point and a second step limit its width. If there is less room, the text is not shown.
     """
 
     text: str = ""
@@ -181,7 +182,7 @@ class Word(Mark):
 
 @dataclass(frozen=True)
 class Drawing:
-    """Marks on a page of a width and a height. A page never moves the marks in `fixed`.
+    """Marks on a page with a width and a height. A page never moves the marks in `fixed`.
 
     about: facts about the drawing for a page, as data attributes.
     """
@@ -206,7 +207,7 @@ class Drawing:
         )
 
     def still(self, text: str) -> str:
-        """Return the drawing as an image for HTML that pages show even without scripts and SVG."""
+        """Return the drawing as an HTML image, which pages show even without scripts and SVG."""
         data = base64.b64encode(self.svg(text).encode()).decode()
         source = f"data:image/svg+xml;base64,{data}"
         return f'<img src="{source}" alt="{escape(text)}" style="max-width: 100%">'
@@ -236,7 +237,7 @@ class Drawing:
 
 
 def to_palette(image: Image) -> Image:
-    """Reduce an image to a palette, because notebooks store their pictures and learners clone them.
+    """Reduce an image to a palette, because pictures are stored in notebooks, which learners download.
 
     The image consists of a few flat colors and the edges of letters, so a palette is large enough.
     """
@@ -246,7 +247,7 @@ def to_palette(image: Image) -> Image:
 
 
 def _group_marks(marks: Sequence[Mark], name: str) -> str:
-    """Write marks. Consecutive marks with the same look form a group, so that thousands share their names."""
+    """Write marks. Consecutive marks with the same look form a group, so that thousands share class names."""
     many = [
         mark
         for mark in marks
@@ -315,7 +316,7 @@ def _num(value: float) -> str:
 
 
 class _Brush:
-    """Paints on an image of a higher resolution than the result. Words, whose edges are smooth, come last."""
+    """Paints on an image of a higher resolution than the result. Words have smooth edges and come last."""
 
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw
@@ -366,7 +367,7 @@ class _Brush:
             x, y = word.points[0]
             font = _font(word.mono, word.heavy, round(word.size * self._scale, 1))
             place, color = (x * self._scale, y * self._scale), self._look(word)[0]
-            # outline the word with the background's color, so that it is readable across a line
+            # outline the word with the background's color, so that it is readable on top of a line
             pen.text(
                 place,
                 word.text,

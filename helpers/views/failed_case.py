@@ -1,4 +1,4 @@
-"""Write a failed case in words that are the same in a notebook, a terminal, a report and JUnit.
+"""Describe a failed case in the same words in notebooks, terminals, reports and JUnit files.
 
 Only this module contains the headings of a case. Texts from ranks are cleaned and clipped.
 """
@@ -17,7 +17,7 @@ START = "Start here:"
 
 CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 MAX_MESSAGE_CHARS = 3000
-# Longer labels, one below the other, would hide the finding below them. The shown case has the full label.
+# Longer labels below each other would hide the finding at the end. The displayed case has the full label.
 MAX_LABEL_CHARS = 60
 _MAX_ROWS, _MAX_BROKEN = 8, 10
 _MAX_WHOLE_LABEL_CHARS = 170
@@ -83,14 +83,14 @@ def shown_rows(case: CaseRecord) -> list[Row]:
 
 
 def hidden_rows_text(case: CaseRecord) -> str:
-    """Return a text with the number of wrong ranks left out by `shown_rows`, or "" if none."""
+    """Return a text with the number of wrong ranks left out by `shown_rows`, or "" if there are none."""
     wrong = sum(bool(row.problem) for row in case.rows)
     hidden = wrong - sum(bool(row.problem) for row in shown_rows(case))
     return f"... and {plural(hidden, 'more wrong rank')}" if hidden > 0 else ""
 
 
 def _argument_lines(label: str) -> list[str]:
-    """Return a long label's arguments, one for each `name=value`, or [] if it has no such form."""
+    """Return a long label's arguments, one for each `name=value`, or [] if the label has no such form."""
     parts = re.split(r", (?=\w+=)", clip(label, _MAX_ARGUMENTS_CHARS))
     is_list = len(label) > MAX_LABEL_CHARS and len(parts) > 1 and "=" in parts[0]
     return parts if is_list else []
@@ -111,7 +111,7 @@ def _describe_row(row: Row) -> str:
 
 
 def _rows_html(rows: list[Row], is_alone: bool) -> str:
-    """Draw rows as a table. is_alone: whether there is only one rank, which needs no number."""
+    """Draw rows as a table. is_alone: whether there is only one rank, for which no number is shown."""
     fields = tuple(name for name in _VALUE_FIELDS if any(getattr(row, name) for row in rows))
     names = ("rank",) * (not is_alone) + fields + ("",)
     head = "".join(f'<th style="{CELL}">{name}</th>' for name in names)

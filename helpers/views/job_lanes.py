@@ -1,7 +1,6 @@
 """Draw jobs under torchrun and mpiexec: the commands, and a lane for each process with its ending.
 
-Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is
-reproducible.
+Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is.
 """
 
 from __future__ import annotations
@@ -114,9 +113,9 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} (local_rank {worker.local_rank})"
 
 
-def _title(made: Round) -> str:
-    size = f"{plural(made.world_size, 'worker')} on {plural(made.group_world_size, 'node')}"
-    return f"restart {made.restart}: {size}, {made.ending}"
+def _title(round_of_job: Round) -> str:
+    size = f"{plural(round_of_job.world_size, 'worker')} on {plural(round_of_job.group_world_size, 'node')}"
+    return f"restart {round_of_job.restart}: {size}, {round_of_job.ending}"
 
 
 def _worker_lines(worker: Worker) -> list[str]:

@@ -1,6 +1,6 @@
 """Draw one lane for each rank, in rank order: its output, its return value, its failure.
 
-A notebook shows `lanes_live_html` while a launch runs.
+While a launch is running, a notebook shows `lanes_live_html`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UPDATE_TIMEOUT_S = 10
 class Lane:
     """The output and the result of one rank.
 
-    value: its return value as text, or None if it is not known to have returned. ending: its part in the
+    value: its return value as text, or None if it may not have returned. ending: its part in the
     failure. mark: a word for its part if the failure began with this rank.
     """
 
@@ -54,7 +54,8 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
     for rank in run.trace.imagined or range(run.world_size):
         value = run.values[rank] if rank < len(run.values) else None
         printed = run.output[rank] if rank < len(run.output) else ""
-        # After a failure, None may come from a rank that returned None or from a rank that never returned.
+        # After a failure, None may be the value of a rank that returned None or of a rank that never
+        # returned.
         known = value is not None or run.failure is None
         shown = short_value(value) if known else None
         ending, mark = ended.get(rank, ""), marks.get(rank, "")
@@ -134,8 +135,8 @@ def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
 def lanes_html(run: Run, *, with_failure: bool = True) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
-    If ranks were left waiting, a live page shows the run below the failure: which rank waits for which, and
-    a player with each rank's last call. The lanes then only contain the ranks' output.
+    If ranks were left waiting, a live page shows the run below the failure: the waits as a graph, and a
+    player with each rank's last call. In this case the lanes only contain the ranks' output.
     """
     lanes = lanes_of(run)
     notes = "".join(
@@ -177,10 +178,10 @@ def lanes_live_text(ranks: RunningRanks) -> str:
 
 
 def _replaceable_html(text: str) -> str:
-    """Return HTML with a text that the next update replaces. Without one, it says that updates have stopped.
+    """Return HTML with a text that the next update replaces. If no update comes, it shows that they stopped.
 
     The kernel may have been restarted, or the notebook saved and reopened. Without a kernel, only the page
-    can show this. If styles are removed, the text stays unchanged.
+    can show this state. If styles are removed, the text stays unchanged.
     """
     return (
         "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
@@ -264,8 +265,8 @@ def _banner(failure: RankFailure) -> str:
         # Each lane shows the wait of its rank, so only advice is left here.
         rest = "".join(div(code_to_html(x)) for x in others if not x.startswith("  rank "))
     else:
-        # The last line of a failure names the learner's line, or contains advice.
-        rest = _preformatted("\n".join(others), whole=True)
+        # The last line of a failure contains the learner's line or advice.
+        rest = _preformatted("\n".join(others), is_unlimited=True)
     return div(
         div(head) + rest,
         f"border-left: 6px double {RED}; padding: 4px 10px; margin-bottom: 6px",
@@ -313,21 +314,21 @@ def _box_html(content: str) -> str:
     return div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
-# Number of rows that always fit into a box of 14em, and of letters that fit into a row on a narrow page.
+# Number of rows that always fit into a box of 14em, and number of letters in a row on a narrow page.
 _ROWS, _LINE = 8, 60
 
 
-def _preformatted(text: str, *, whole: bool = False) -> str:
+def _preformatted(text: str, *, is_unlimited: bool = False) -> str:
     if not text:
         return ""
-    room = "" if whole else "max-height: 14em; overflow: auto; "
+    room = "" if is_unlimited else "max-height: 14em; overflow: auto; "
     style = (
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
-    # a box that may have to be scrolled must be reachable by keyboard
+    # a box that may need scrolling must be reachable by keyboard
     rows = sum(1 + len(line) // _LINE for line in text.splitlines())
-    focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
+    focus = ' tabindex="0"' if rows > _ROWS and not is_unlimited else ""
     return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'
 
 

@@ -1,8 +1,8 @@
 """Decide whether a page can be live, and show live content next to its still form.
 
 Without its kernel, a notebook must still show its results. So only the controls are a widget: each result is
-a part of the cell's output, in plain HTML, that the controls replace. `course lab` stores the words of
-`show_controls` instead of the widget (helpers/course/export.py).
+plain HTML in the cell's output, which the controls replace. `course lab` stores the words of `show_controls`
+instead of the widget (helpers/course/export.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EMPTY_PART = {"text/html": "", "text/plain": ""}
 
 
 def widgets_can_live() -> bool:
-    """Return whether this process is a notebook's kernel with displays for a reader, not for a file."""
+    """Return whether this process is a notebook's kernel whose displays are for a reader, not for a file."""
     return os.environ.get("REAL_RANKS_LIVE") != "0" and in_kernel()
 
 
@@ -43,7 +43,7 @@ def require_live() -> None:
 def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]:
     """Display a widget. Return a function that removes it.
 
-    words: a text for a saved notebook, where the widget would not work. html: the same text, for a page.
+    words: a text for a saved notebook, in which the widget would not work. html: the same text for a page.
     """
     view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
     html = html or f"<p><em>{escape(words)}</em></p>"
@@ -75,10 +75,10 @@ KEYS_SCRIPT = Path(__file__).with_name("keys.js")
 def live_page(page: Path, data: dict[str, Any], still: str) -> str:
     """Return HTML in which the ES module `page` shows `data`, plain JSON, instead of `still`.
 
-    The module's default export is called with an element that contains the still form, and with the data.
-    It needs no kernel, so it also works in a saved notebook and in an HTML page made from it. If scripts
-    are removed (on GitHub, or in an untrusted notebook), the still form stays. (In JupyterLab, a widget
-    without its kernel would be an error message.)
+    The module's default export is called with an element that contains the still form, and with the data. It
+    needs no kernel, so it also works in a saved notebook and in an HTML page made from it. If scripts are
+    removed (on GitHub, or in an untrusted notebook), the still form remains. A widget is not used, because
+    without its kernel JupyterLab would show an error message.
     """
     name = f"rr-{secrets.token_hex(8)}"
     parts = (path.read_text(encoding="utf-8") for path in (KEYS_SCRIPT, page))
@@ -97,5 +97,5 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
 
 
 def _compress(text: str) -> str:
-    """Compress a text to a tenth of its size, in a form that cannot end a script element."""
+    """Compress a text to a tenth of its size, without characters that could end a script element."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

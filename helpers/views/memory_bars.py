@@ -38,8 +38,8 @@ def memory_bars(
 ) -> Picture:
     """Draw a group of bars for each name, a bar for each of its ranks, from top to bottom.
 
-    held[name][rank]: the bytes of each part. Parts with the same name look the same.
-    predicted[name][rank]: the expected bytes in all, drawn as a line across the bar. Raises ValueError
+    parts_of[name][rank]: the bytes of each part. Parts with the same name look the same.
+    predicted[name][rank]: the expected total bytes, drawn as a line across the bar. Raises ValueError
     if there are no parts, or more than five kinds.
     """
     kinds = list(

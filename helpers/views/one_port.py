@@ -2,9 +2,9 @@
 
     Trace -> port_rounds() -> views/rounds (the picture), checks/rules (the rule)
 
-This is the one-port model of the cost formulas: two messages from the same rank cost two rounds, and so do
-two messages to the same rank. A rank can send and receive in one round. Only the order of each rank's calls
-counts, not their duration, so a program has the same rounds in each run.
+This is the one-port model of the cost formulas: two messages from the same rank take two rounds, and so do
+two messages to the same rank. However, a rank can send and receive in one round. Only the order of each
+rank's calls matters, not their duration, so a program has the same rounds in each run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from helpers.views.picture import trace_of
 def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
     """Return the received messages, round by round, each round in the order of sources.
 
-    The rounds are chosen greedily: a message is sent as soon as its sender has sent and received
-    everything before it. Raises TypeError for anything but a Run or a Trace.
+    The rounds are chosen greedily: a message is sent as soon as its sender has sent and received all earlier
+    messages. Raises TypeError for anything but a Run or a Trace.
     """
     trace = trace_of(run_or_trace)
     waiting = [_steps(trace, rank) for rank in range(trace.world_size)]
@@ -32,7 +32,7 @@ def port_rounds(run_or_trace: Run | Trace) -> tuple[tuple[Message, ...], ...]:
         one_for_each: dict[int, Message] = {}
         for steps in waiting:
             message = _next_send(steps, arrived)
-            # if several messages could be sent to one rank, choose the first one that it receives
+            # if several messages could be sent to one rank, choose the one that the rank receives first
             if message is not None:
                 rival = one_for_each.setdefault(message.dst, message)
                 if place[id(message.send)] < place[id(rival.send)]:
@@ -56,7 +56,7 @@ def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Me
 
 
 def _steps(trace: Trace, rank: int) -> list[tuple[str, Message]]:
-    """Return one rank's sends and receives in the order of taking effect."""
+    """Return one rank's sends and receives in the order in which they take effect."""
     received = [m for m in _received_messages(trace) if rank in (m.src, m.dst)]
     steps = [(_effect_order(m.send), "send", m) for m in received if m.src == rank]
     steps += [(_effect_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]

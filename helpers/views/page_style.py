@@ -1,4 +1,4 @@
-"""The look of the course's pages, such as reports of grades and the room's board."""
+"""The style of the course's pages, such as reports on grades and the room's board."""
 
 from __future__ import annotations
 

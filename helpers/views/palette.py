@@ -2,7 +2,7 @@
 
 Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which remain distinct in all common forms of
 color blindness. Backward is a darker blue than forward, so that they differ in gray. Each kind also has a
-different hatch, marker and line style, so that a picture is readable in gray.
+different hatch, marker and line style, so that pictures are readable in gray.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1,
 KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
 RIGHT, WRONG = "rgb(0, 122, 85)", "rgb(200, 74, 0)"
-"""Background colors of a verdict's sign: white text is readable on them, and they suit both themes."""
+"""Background colors of a verdict's sign. White text is readable on them, and they suit both themes."""
 
 INK = "#222222"
 FAINT = "#9A9A9A"
@@ -53,7 +53,7 @@ _STAGE_PATTERN = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
 
 
 def amount_colormap() -> Colormap:
-    """Return matplotlib's colors for amounts: from the tint of messages, for 0, to their full color."""
+    """Return matplotlib's colors for amounts, from the tint of messages for 0 to their full color."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("amounts", [SEND.tint, SEND.color])

@@ -1,4 +1,4 @@
-"""Define the argument of every drawing view, a trace, and its result: a figure and its description."""
+"""Define the argument of all drawing views, a trace, and their result: a figure and its description."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _PRINT_DPI = 200
 class Picture:
     """A matplotlib figure, or a drawing, and its `text`, which is the same in each run.
 
-    At the end of a cell it is shown as an image, with the text as its plain form. Images in stored notebooks
-    have half the resolution of a reader's run, because the notebooks would otherwise be twice as large.
-    live: HTML that a live page shows instead of the image, or "".
+    At the end of a cell, a picture is shown as an image, with the text as its plain form. Images in stored
+    notebooks have half the resolution of a reader's run, because the notebooks would otherwise be twice as
+    large. live: HTML that a live page shows instead of the image, or "".
     """
 
     figure: Figure | Drawing
@@ -45,7 +45,7 @@ class Picture:
     live: Callable[[], str] | None = None
 
     def __post_init__(self) -> None:
-        """Draw matplotlib's axes as thin as a drawing's, so that the content is more prominent."""
+        """Draw matplotlib's axes as thin as in a drawing, so that the content is more prominent."""
         for axes in () if isinstance(self.figure, Drawing) else self.figure.axes:
             axes.tick_params(which="both", color=FAINT, labelcolor=INK)
             for spine in axes.spines.values():
@@ -109,7 +109,7 @@ class Picture:
 
 @contextmanager
 def _without_font_warnings() -> Iterator[None]:
-    """Suppress warnings about a script missing in the font, whose letters are drawn as boxes."""
+    """Suppress warnings about letters that are missing in the font and drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield

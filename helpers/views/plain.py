@@ -1,4 +1,4 @@
-"""Clean the ranks' output for display: no escape codes, no control characters, no endless text.
+"""Clean the ranks' output for display: remove escape codes and control characters, and limit its length.
 
 Every view cleans each string from a rank with these functions before drawing or writing it.
 """
@@ -16,7 +16,7 @@ _ESCAPES_PATTERN = re.compile(
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # window titles, hyperlinks
     r"|\x1b[ -/]*[0-~]"  # all other escape sequences
 )
-# Characters that would break HTML or UTF-8, or reorder a line so that it reads differently.
+# Characters that would break HTML or UTF-8, or that reorder a line and so change its meaning.
 _CONTROL_CHARS_PATTERN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -29,7 +29,7 @@ _COMMAND_PATTERN = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MU
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 PLAIN_MARKS = "real-ranks-plain"
-"""An error handler for codecs: characters missing in an encoding are written in ASCII, or as "?"."""
+"""An error handler for codecs. Characters missing in an encoding are written in ASCII, or as "?"."""
 _IN_ASCII = {
     **{"●": "*", "○": "o", "✓": "+", "✗": "x", "×": "x", "·": "-", "µ": "u", "²": "2", "±": "+-"},
     **{"→": "->", "←": "<-", "…": "...", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"'},
@@ -48,7 +48,7 @@ def clean(text: str) -> str:
 
 
 def for_log(text: str) -> str:
-    """Clean a text for a terminal or a job's log, so that no line is a command to a CI."""
+    """Clean a text for a terminal or a job's log, so that a CI interprets no line as a command."""
     return _COMMAND_PATTERN.sub("| ", clean(text)).replace("##[", "## [")
 
 
@@ -58,12 +58,12 @@ def _after_carriage_return(line: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut to `limit` characters, and mark the cut."""
+    """Cut a text to `limit` characters, and mark the cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """Make a text fit into a label: clean, on one line, at most `limit` characters."""
+    """Make a text fit into a label: cleaned, on one line, with at most `limit` characters."""
     # Cut the text first, so that a label from megabytes of text takes no longer than a short one.
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
@@ -82,7 +82,7 @@ def split_lines(text: str, *, max_lines: int = 200, width: int = 500) -> tuple[s
 
 
 def code_to_html(text: str) -> str:
-    """Return text as HTML, in which text between backticks becomes code."""
+    """Return a text as HTML, with text between backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 

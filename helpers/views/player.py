@@ -24,7 +24,7 @@ from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
 MAX_PLAYED = 40_000
-"""Maximum number of calls sent to a page: enough for 16 ranks with 2,000 each. The earliest are kept."""
+"""Maximum number of calls sent to a page, enough for 16 ranks with 2,000 each. The earliest are kept."""
 PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 
@@ -38,15 +38,15 @@ def player_data(
     """Return a run's calls as data for the page: plain JSON.
 
     Each call has a number in each column of `bars`. Texts and places are written once, and their columns
-    contain the index. steps: (ns since the first event, kind of step, number of a call), in order. flights:
-    messages, as (step of the send, step of the receive or -1, heights of both). failure: its title, with
-    code between backticks. made: for a player that starts automatically, the time of the run in seconds
-    since 1970.
+    contain indices. steps: (ns since the first event, kind of step, number of a call), in order. flights:
+    messages, as (step of the send, step of the receive or -1, heights of both). failure: its title, with code
+    between backticks. made: the time of the run in seconds since 1970, for a player that starts
+    automatically.
     """
     texts: dict[str, int] = {}
     places: dict[tuple[str, int, str], int] = {}
 
-    @cache  # cached, because thousands of calls come from a few lines
+    @cache  # use a cache, because thousands of calls come from a few lines
     def number(text: str) -> int:
         return texts.setdefault(one_line(text, 200), len(texts))
 
@@ -106,7 +106,7 @@ def _call_site(event: Event) -> tuple[str, int, str] | None:
 
 
 def _describe_ending(run: Run, failure: RankFailure) -> dict[str, Any]:
-    """Describe the end of a blocked run: which rank waits for which, in words and as a drawing.
+    """Describe the end of a blocked run: which ranks wait for which, in words and as a drawing.
 
     ranks: the known state of each rank at the end, by its number.
     """

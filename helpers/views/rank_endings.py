@@ -1,4 +1,4 @@
-"""Describe each rank's position when a run failed: its part in the failure, or its last call."""
+"""Describe each rank's position at the failure of a run: its part in the failure, or its last call."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def rank_grid(
 
     source: a list of groups, each a list of global ranks; or a run, for the groups used by its ranks. Groups
     that share a rank are in different panels. Below each rank are its group's letter and its rank within the
-    group. Without `cols`, a row is a host if a run was on several hosts of one size; otherwise it has the
-    length of the longest group of neighboring ranks. Raises ValueError if `cols` is not positive.
+    group. Without `cols`, each row is a host if the run was on several hosts of one size. Otherwise rows have
+    the length of the longest group of neighboring ranks. Raises ValueError if `cols` is not positive.
     """
     groups = groups_of(source)
     trace = trace_of(source) if isinstance(source, (Run, Trace)) else None
@@ -64,7 +64,7 @@ def rank_grid(
 
 
 def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture:
-    """Draw the groups of each dimension of a mesh. A row is a host.
+    """Draw the groups of each dimension of a mesh. Each row is a host.
 
     run.values[rank]: the ranks of its group for each dimension, {"tp": [4, 5], ...}. Instead of a list,
     a dimension may have a tuple that contains the list. per_host: number of ranks on a host. Below each rank
@@ -125,7 +125,7 @@ def _as_ranks(values: Any) -> Group:
 
 
 def _hosts_as_rows(trace: Trace, cols: int | None) -> list[str]:
-    """Return the hosts, if each can be a row: all have the same number of consecutive ranks."""
+    """Return the hosts if each can be a row, that is, if all have the same number of consecutive ranks."""
     sizes = {len(ranks) for ranks in trace.by_host.values()} if trace.hosts else set()
     in_turn = len(first_ranks(trace.hosts)) == len(trace.by_host)
     return list(trace.by_host) if in_turn and len(sizes) == 1 and cols in {None, *sizes} else []
@@ -182,7 +182,7 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
             edgecolor=look.color if look else FAINT, linestyle="-" if look else ":",
         )
     )  # fmt: skip
-    if look:  # hatch the edge only, because figures on a hatch are hard to read
+    if look:  # only hatch the edge, because figures on a hatch are hard to read
         axes.add_patch(
             Rectangle(
                 corner, 0.92, 0.14, facecolor="white", edgecolor=look.color, hatch=look.hatch,

@@ -65,10 +65,10 @@ def timeline_text(run: TorchrunRun) -> str:
     return "\n".join(lines) or "no workers were started"
 
 
-def _ending(made: Round) -> str:
-    failed = [w for w in made.workers if _has_failed(w)]
+def _ending(round_of_job: Round) -> str:
+    failed = [w for w in round_of_job.workers if _has_failed(w)]
     return ": ".join(
-        [made.ending, *(f"rank {w.rank} {describe_exit(w.exitcode)}" for w in failed[:1])]
+        [round_of_job.ending, *(f"rank {w.rank} {describe_exit(w.exitcode)}" for w in failed[:1])]
     )
 
 

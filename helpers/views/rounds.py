@@ -1,8 +1,8 @@
-"""Draw the rounds of point-to-point algorithms: which rank sends to which in each round.
+"""Draw the rounds of point-to-point algorithms, with the messages of each round.
 
     Run -> one_port.port_rounds -> rounds() -> Picture
 
-A timeline shows when calls were made. Rounds show the dependencies, and are the same in each run.
+A timeline shows the times of calls, whereas rounds show the dependencies and are the same in each run.
 """
 
 from __future__ import annotations

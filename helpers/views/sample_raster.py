@@ -34,10 +34,10 @@ def sample_raster(
 ) -> Picture:
     """Draw a panel for each epoch: ranks from top to bottom, steps from left to right.
 
-    shards[epoch][rank]: the indices of a rank's samples, in the rank's order: for each step one index, or a
-    list of indices, which may be empty. The number and the shade of a cell show the sample. A sample that
-    occurs more than once in an epoch is framed and hatched. columns: names of the steps. Raises ValueError
-    if there is no epoch or no rank.
+    shards[epoch][rank]: the indices of a rank's samples, in the rank's order. For each step there is one
+    index, or a list of indices, which may be empty. The number and the shade of a cell indicate the sample. A
+    sample that occurs more than once in an epoch is framed and hatched. columns: names of the steps. Raises
+    ValueError if there is no epoch or no rank.
     """
     if not shards or not all(len(epoch) for epoch in shards):
         raise ValueError("a raster needs shards[epoch][rank], with one epoch and one rank at least")

@@ -59,9 +59,9 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
 
     A run's stages must have recorded spans called F0, B0, F1, ... If a rank has several stages ("0F0",
     "4F0"), the actions of its second stage have a prime, and so on. backward: the duration of a backward,
-    relative to a forward. A stage "holds" the microbatches that have run forward but not yet backward; the
-    picture shows the maximum. The text has no measured times. Raises ValueError for a plan that never ends,
-    and for a run without these spans.
+    relative to a forward. A stage "holds" the microbatches that have run forward but not yet backward, and
+    the picture shows their maximum number. The text contains no measured times. Raises ValueError for a plan
+    that never ends, and for a run without these spans.
     """
     panels: list[_Panel] = []
     lines: list[str] = []

@@ -23,7 +23,7 @@ _ACTION_PATTERN = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One microbatch in one stage, from start to end. stage: "" for the lane's stage.
+    """One microbatch in one stage, from start to end. stage: the stage, or "" for the lane's stage.
 
     kind: "F" for forward, "B" for backward, "I" and "W" for the halves of a backward.
     """
@@ -43,7 +43,8 @@ Lane = tuple[Piece, ...]
 
 
 def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Return lanes with each action's earliest time. A forward takes 1, half a backward `backward` / 2.
+    """Return lanes with each action's earliest time. A forward takes 1, and half a backward takes `backward`
+    / 2.
 
     orders[r]: the actions of rank r, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage.
     B and I need the B or I of the next stage, and the F of the same stage. W needs the I of the same stage.
@@ -116,7 +117,7 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
 
 
 def max_held(order: Sequence[str]) -> int:
-    """Return the maximum number of microbatches that a rank's stages have run forward, not yet backward."""
+    """Return the maximum number of microbatches of a rank's stages that have run forward but not backward."""
     held = most = 0
     for action in order:
         found = _ACTION_PATTERN.fullmatch(action)
@@ -137,13 +138,13 @@ def _parse_action(action: str, lane: int) -> tuple[str, int, str, int]:
 
 
 def _earliest_start(
-    ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
+    ended: dict[tuple[int, str, int], float], stage: int, last_stage: int, kind: str, number: int
 ) -> float | None:
     """Return an action's earliest start, or None if it is not yet known."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
     own = ended.get((stage, "B" if kind == "W" else "F", number))
-    if kind == "W" or stage == last or own is None:
+    if kind == "W" or stage == last_stage or own is None:
         return own
     return ended.get((stage + 1, "B", number))
 

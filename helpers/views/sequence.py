@@ -1,4 +1,4 @@
-"""Write each rank's calls in words, in their order: `send→1 ×100, recv←0`.
+"""Write each rank's calls in words, in order: `send→1 ×100, recv←0`.
 
 The timeline uses these words for its text and for the labels of its bars. Times are left out, so that the
 text is the same in each run.
@@ -90,7 +90,7 @@ def describe_open_end(event: Event) -> str:
 
 
 def fold_repetitions(labels: Sequence[str]) -> list[tuple[str, int]]:
-    """Fold repetitions. Return each part with the number of its calls.
+    """Fold repeated labels. Return each part with the number of its calls.
 
     `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`. Folding twice shows rounds within epochs.
     """
@@ -111,12 +111,12 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
     return folded
 
 
-def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
-    """Find the repeated pattern that starts at `at` and covers the most parts: of several, the shortest."""
+def _best_pattern(parts: list[tuple[str, int]], start: int) -> tuple[int, int]:
+    """Find the shortest of those repeated patterns that begin at `start` and cover the most parts."""
     best = (1, 1)
     for length in range(1, _LONGEST_PATTERN + 1):
-        pattern, times = parts[at : at + length], 1
-        while parts[at + times * length : at + (times + 1) * length] == pattern:
+        pattern, times = parts[start : start + length], 1
+        while parts[start + times * length : start + (times + 1) * length] == pattern:
             times += 1
         if times > 1 and length * times > best[0] * best[1]:
             best = (length, times)

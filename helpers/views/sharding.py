@@ -1,9 +1,9 @@
-"""Draw whole matrices and color each element by its holder's rank.
+"""Draw full matrices and color each element by its holder's rank.
 
-    {name: whole tensor}, Run of {name: this rank's part} -> holders() -> sharding() -> Picture
+    {name: full tensor}, Run of {name: this rank's part} -> holders() -> sharding() -> Picture
 
 Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognized by their
-values, so each value of a whole tensor must occur only once.
+values, so each value of a full tensor must occur only once.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Grid = list[list[tuple[int, ...]]]
 def sharding(tensors: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:
     """Draw each matrix of `tensors`. The number in a cell is the rank whose run.values[rank] holds it.
 
-    whole[name]: a tensor of one or two dimensions. run.values[rank][name]: the rank's part; it may be
-    missing. An element held by every rank is labeled "all", and an element held by no rank has a dash.
+    tensors[name]: a tensor of one or two dimensions. run.values[rank][name]: the rank's part, which may be
+    missing. An element held by every rank is labeled "all", and an element held by no rank with a dash.
     Raises ValueError for other values, tensors or sizes.
     """
     grids = {name: holders(name, tensor, run) for name, tensor in tensors.items()}

@@ -1,4 +1,4 @@
-"""Connect results, which are plain data, with their texts and pictures. No other module does this.
+"""Connect results, which are plain data, with their texts and pictures. Only this module does so.
 
 `helpers/__init__` calls `register_displays` before returning the first name. Code that does not import from
 `helpers`, such as `course check`, calls the view directly.
@@ -37,7 +37,7 @@ _VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
 
 
 def register_displays() -> None:
-    """Make each result display as its text in an interpreter, and as its picture at a cell's end."""
+    """Make each result appear as its text in an interpreter, and as its picture at the end of a cell."""
     for result, (text, html) in _VIEWS.items():
         for name, view in (("__repr__", text), ("_repr_html_", html)):
             setattr(result, name, view)

@@ -30,7 +30,7 @@ _SPACE_ABOVE = 0.5
 """Room above the first lane for labels wider than their boxes."""
 
 _LETTER_WIDTH = 0.0118
-"""The width of a letter, as a part of the longest step, with some room."""
+"""The width of a letter as a fraction of the longest step, including some room."""
 
 _SHADE = "#F0F0F0"
 
@@ -71,8 +71,8 @@ def step_lanes(
 ) -> Picture:
     """Draw the last step of `rank` in each run. A step begins with the span called `first`.
 
-    Picture and text contain the number of calls issued within the span `over`. The text has no times. A run
-    without a span called `first` is left out.
+    Picture and text contain the number of calls issued within the span `over`. The text contains no times. A
+    run without a span called `first` is left out.
     """
     steps = {
         one_line(name, 40): step
@@ -92,7 +92,7 @@ def step_lanes(
 
 
 def last_step(trace: Trace, rank: int, first: str) -> Step | None:
-    """Return a rank's step from its last span called `first` on, or None without this span."""
+    """Return a rank's step, which begins with its last span called `first`, or None without such a span."""
     events = trace.of(rank)
     begins = [event.seq for event in events if event.op == "span" and event.call == first]
     if not begins:

@@ -1,7 +1,7 @@
 """Draw a run as a space-time diagram: ranks from top to bottom, time from left to right.
 
     Trace -> timeline_layout (rows, steps) -> draw_run() -> Drawing -> a still picture, and the player
-          -> sequence (the same in words)
+          -> sequence (the run in words)
 
 A thin bar is a call in flight during which its rank is free; a thick bar blocks its rank.
 """
@@ -57,7 +57,7 @@ class _Sheet:
     layout: Layout
     steps: Steps
     top: float
-    # Lane -> the host whose ranks begin there; empty if all ran on one machine.
+    # Lane -> the host whose ranks begin at this lane; empty if all ran on one machine.
     hosts: Mapping[int, str]
 
     @property
@@ -66,7 +66,7 @@ class _Sheet:
 
     @property
     def crowded(self) -> bool:
-        """Whether there is no room above the bars, so that only long bars have names."""
+        """Whether there is no room above the bars, in which case only long bars have names."""
         return len(self.layout.ranks) * self.rows > 24
 
     @property
@@ -111,9 +111,9 @@ class _Sheet:
 def timeline(run_or_trace: TraceSource, *, title: str | None = None) -> Picture:
     """Draw each rank's calls over time, the messages between ranks, and their collectives.
 
-    In a notebook it is a player. It also accepts files exported by torch.profiler on the ranks, as a list of
-    each file's JSON. The still picture has the earliest 2,000 calls and 500 messages, and the text contains
-    the number of omitted ones. Raises TypeError for anything else.
+    In a notebook, the timeline is a player. Files exported by torch.profiler on the ranks are also accepted,
+    as a list of each file's JSON. The still picture contains the earliest 2,000 calls and 500 messages, and
+    the text states the number of those omitted. Raises TypeError for anything else.
     """
     still, text, live = _timeline(run_or_trace, title)
     return Picture(still, text, None if find_trace(run_or_trace).imagined else live)
@@ -122,9 +122,9 @@ def timeline(run_or_trace: TraceSource, *, title: str | None = None) -> Picture:
 def player_html(run: Run | None, *, at_once: bool = False, unplayed: str = "") -> str:
     """Return the player of a run, to be shown below its verdict or failure, or "" if nothing moves.
 
-    The page describes the failure above the player, so the player only draws it. at_once: whether the player
-    starts automatically, but not on a page that is opened later. unplayed: HTML shown below the picture if
-    scripts are removed, and on paper.
+    The page describes the failure above the player, so the player itself only draws it. at_once: whether the
+    player starts automatically, but not on a page that is opened later. unplayed: HTML shown below the
+    picture if scripts are removed, and on paper.
     """
     if run is None or not 0 < len(run.trace) <= _MAX_PLAYER_EVENTS or not widgets_can_live():
         return ""
@@ -137,7 +137,7 @@ STILL_WORDS = (
     "This is a still picture. To play it in JupyterLab, run the cell again, or choose Trust Notebook in "
     "View → Activate Command Palette."
 )
-"""The text below a picture whose script was removed, for example because the notebook is not trusted."""
+"""The text below a picture whose script was removed, for example in an untrusted notebook."""
 
 
 def _timeline(
@@ -162,7 +162,7 @@ def _timeline(
         steps = playback_steps(whole)
         drawing, flights = _draw_run(trace, whole, steps, title, profile, MAX_PLAYED)
         data = player_data(source, trace, whole, steps, flights) | more
-        # the page plays the image itself, unless the run has more calls than the image
+        # the page animates the image, unless the run has more calls than the image
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         image = (still if layout.left_out else drawing).still(text)
         return live_page(PLAYER_SCRIPT, data, image + unplayed + muted(STILL_WORDS))
@@ -235,7 +235,7 @@ def _draw_lanes(sheet: _Sheet) -> Iterator[Mark]:
 
 
 def _draw_bars(sheet: _Sheet) -> Iterator[Mark]:
-    """Draw each call: thin until its rank waits for it, then thick, and open if it never ended."""
+    """Draw each call as a bar, thin until its rank waits for it, then thick, and open if it never ended."""
     failed = []
     for number, bar in enumerate(sheet.layout.bars):
         begin, wait, end = (
@@ -320,14 +320,14 @@ def _draw_collectives(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
             look = COLLECTIVE if same else FAILURE
             yield Area(points, "ribbon", look, at)
             if trace.between_hosts(collective.group_ranks):
-                for one, other in ((0, 3), (1, 2)):  # from the later begin to the earlier end
+                for one, other in ((0, 3), (1, 2)):  # from the later beginning to the earlier end
                     yield Line((points[one], points[other]), "line", look, (at[one], at[other]))
 
 
 def _draw_messages(
     trace: Trace, messages: tuple[Message, ...], sheet: _Sheet
 ) -> tuple[list[MessageArrow], list[Mark]]:
-    """Draw an arrow from each send to its recv. The arrow of an unreceived message ends half-way."""
+    """Draw an arrow from each send to its recv. The arrow of an unreceived message ends halfway."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     heads = len(messages) <= _MAX_ARROWS
     flights: list[MessageArrow] = []
@@ -356,7 +356,7 @@ def _draw_messages(
 def _draw_legend(
     marks: list[Mark], sheet: _Sheet, profile: bool, imagined: bool
 ) -> tuple[list[Mark], float]:
-    """Explain the occurring kinds of marks below the lanes. Return the legend's marks and their lower end."""
+    """Explain the kinds of marks used, below the lanes. Return the legend's marks and their lower end."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
     ends = {describe_open_end(bar.event) for bar in sheet.layout.bars if bar.end_ns is None}

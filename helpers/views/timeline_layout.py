@@ -2,8 +2,9 @@
 
     Trace -> compute_layout() -> Layout (bars, times in ns from the first event) -> playback_steps() -> Steps
 
-A step is one event for a reader: a call begins, is waited for, or ends. Each step has a minimum width in the
-drawing, and a long step is wider, because at scale most of a run would be narrower than a point.
+A step is one event for a reader: the beginning of a call, the wait for it, or its end. Each step has a
+minimum width in the drawing, and long steps are wider. If times were drawn to scale, most of a run would be
+narrower than a point.
 
 Ranks may report wrong times, so times are clamped: no bar ends before it starts. Only `MAX_BARS` bars are
 kept.
@@ -20,7 +21,7 @@ from helpers.trace.events import Event, Trace
 MAX_BARS = 2000
 BEGINS, WAITS, ENDS = range(3)
 _EVEN_SHARE = 0.6
-"""The share of the drawing divided equally between all steps. The rest is divided by their duration."""
+"""The share of the drawing divided equally between all steps. The rest is divided by duration."""
 _MAX_ROWS = 3
 _OPEN_END = float("inf")
 _FARTHEST_NS = 2**62
@@ -91,7 +92,7 @@ class Steps:
     """The steps of a layout, in the order of time.
 
     moments: (time, kind of step, number of a bar). begin, wait, end: for each bar, the numbers of its steps;
-    a bar without an end ends after the last step. at: the position of each step, from 0 to 1, followed by
+    a bar without an end extends beyond the last step. at: the position of each step, from 0 to 1, followed by
     the position of the end.
     """
 
@@ -142,7 +143,8 @@ def _clamp(time_ns: int) -> int:
 def _make_bar(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
-    # A blocking call blocks its rank from the start, and an asynchronous one only while it is waited for.
+    # A blocking call blocks its rank from the start, and an asynchronous call only while the rank waits for
+    # it.
     wait = event.wait_ns if event.asynchronous else start
     if wait is None:
         wait = start if end is None else end

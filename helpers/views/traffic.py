@@ -2,8 +2,8 @@
 
     Trace -> traffic_matrix(), bytes_by_collective() -> traffic() -> Picture
 
-For a collective, a trace does not contain the traffic of gloo or NCCL, only the bytes passed to the call by
-each rank. These bytes have a separate panel.
+For a collective, a trace does not contain the traffic of gloo or NCCL, but only the bytes passed to the call
+by each rank. These bytes are shown in a separate panel.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _count_messages(trace: Trace) -> list[list[int]]:
 
 
 def _arrived_messages(trace: Trace) -> list[Message]:
-    """Return the messages between ranks of the world that were complete at either end."""
+    """Return the messages between ranks of the world that had finished at either end."""
     ranks = range(trace.world_size)
     return [
         message
@@ -131,7 +131,7 @@ def _draw_pairs(
     _rank_ticks(axes.yaxis, len(matrix), hosts)
     for first in list(first_ranks(hosts))[
         1:
-    ]:  # cells outside of the diagonal squares are between hosts
+    ]:  # cells outside the diagonal squares are between hosts
         axes.axvline(first - 0.5, color=INK, linewidth=1.4)
         axes.axhline(first - 0.5, color=INK, linewidth=1.4)
     axes.set_xlabel("to rank", fontsize=9)
@@ -152,7 +152,7 @@ def _draw_pairs(
 def _draw_collectives(
     axes: Axes, ops: dict[str, list[int]], world_size: int, hosts: Sequence[str]
 ) -> None:
-    """Draw a column for each collective, with a bar for each rank, as long as its bytes."""
+    """Draw a column for each collective, with a bar for each rank that shows its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
         axes.barh(
@@ -248,7 +248,7 @@ def _describe_traffic(trace: Trace, counts: list[list[int]], ops: dict[str, list
 
 
 def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
-    """Describe how many of the bytes in messages, or in collectives, are sent between hosts."""
+    """Describe the number of bytes, in messages or in collectives, that are sent between hosts."""
     crossing = sum(
         nbytes
         for src, row in enumerate(matrix)

@@ -2,7 +2,7 @@
 
     {name: Run} -> calls_by_phase -> traffic_ledger() -> Picture
 
-Phases are the spans that a rank recorded ("forward", "backward"). Checks also count by phase.
+Phases are the spans that a rank recorded ("forward", "backward"). Checks also count calls by phase.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def traffic_ledger(
 ) -> Picture:
     """Draw a bar for each run and phase: the bytes that `rank` passed to calls, with a part for each call.
 
-    Bytes are counted for the tensors passed to the calls. A receive passes no data and is left out.
+    The bytes are those of the tensors passed to the calls. Receives pass no data and are left out.
     """
     traces = {one_line(name, 44): trace_of(run) for name, run in runs.items()}
     ledger = {
@@ -66,7 +66,7 @@ def traffic_ledger(
         first = phase == phases[0]
         places.append((y, f"{name}   {phase}" if first else phase))
     by_host = any(trace.hosts for trace in traces.values())
-    # leaves room for the text behind the longest bar
+    # leave room for the text behind the longest bar
     _frame(axes, places, (2.0 if by_host else 1.45) * max(1, _max_bytes(ledger, phases)))
     dark = " (dark: groups that span hosts)" if by_host else ""
     axes.set_xlabel(f"bytes that rank {rank} passes to calls{dark}", fontsize=9)

@@ -1,7 +1,7 @@
 """Write a rank's return value in one short line that is the same in each run.
 
-The lanes use this module. Tensors and arrays are recognized by their class's name, so it does not import
-torch and numpy.
+The lanes use this module. Tensors and arrays are recognized by their class names, so it does not need to
+import torch and numpy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def short_value(value: object, limit: int = 400) -> str:
     """Return a compact repr, which cuts long containers and tensors, and leaves out memory addresses."""
     try:
         text = _ShortRepr().repr(value)
-    except Exception as error:  # A repr may raise anything, but a view must not.
+    except Exception as error:  # A repr may raise any exception, but a view must not.
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
     return one_line(_ADDRESS_PATTERN.sub("", text), limit)
 
@@ -55,7 +55,7 @@ def _short_array(array: Any) -> str:
         return whole
     while array.ndim > 1:
         array = array[0]
-    # Use the slice's repr, which writes the numbers with few digits and in the style of its class.
+    # Use the repr of a slice, which writes the numbers with few digits and in the style of its class.
     numbers = " ".join(repr(array[:_HEAD_LENGTH]).split())
     start, bracket, rest = numbers.rpartition("]")
     if array.shape[0] > _HEAD_LENGTH and bracket:

@@ -1,6 +1,6 @@
 """Write a check's result for its reader: inputs, expected and actual values, the rank, and advice.
 
-`course check` prints the text. Everything from an answer is cleaned and clipped.
+`course check` prints the text. All texts from an answer are cleaned and clipped.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def verdict_text(result: CheckResult) -> str:
 def verdict_html(result: CheckResult) -> str:
     """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer.
 
-    On a live page, the failed run is played below it. A stuck run also shows which rank waits for which. If
-    the answer passed, its largest run starts to play automatically.
+    On a live page, the failed run is played below it. For a stuck run, it also shows which ranks wait for
+    which. If the answer passed, its largest run starts to play automatically.
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
         return quiet_html(f"{_headline(result)}: {result.message}")
@@ -85,7 +85,7 @@ def verdict_html(result: CheckResult) -> str:
 
 
 def _passed_html(result: CheckResult) -> str:
-    """Draw a pass: one strong line, the proof, and the next step."""
+    """Draw a pass: one prominent line, the proof, and the next step."""
     proved = "".join(
         f'<li style="list-style: none">✓ {escape(each)}</li>' for each in _proof_line(result)
     )
@@ -118,7 +118,7 @@ def _proof_line(result: CheckResult) -> list[str]:
 
 
 def _outcome_lines(result: CheckResult) -> list[tuple[str, str]]:
-    """Return (outcome, description) for each line, about one case or about all cases with this outcome."""
+    """Return (outcome, description) for each line, which is about one case or all cases with this outcome."""
     longest = max((len(case.label) for case in result.cases), default=0)
     if len(result.cases) == 1 or (len(result.cases) <= _MAX_CASES and longest <= MAX_LABEL_CHARS):
         cases = Counter((case.outcome.value, case.label) for case in result.cases)
@@ -145,7 +145,7 @@ def _repeat_call(result: CheckResult) -> str:
 
 def _headline(result: CheckResult) -> str:
     passed = sum(case.passed for case in result.cases)
-    # Points are for graders. Learners want to know whether an answer passes, and the number of passed cases.
+    # Points are for graders. Learners want to know whether an answer passes, and how many cases have passed.
     share = f", {passed} of {plural(len(result.cases), 'case')} passed" if passed else ""
     tick, share = ("✓ ", "") if result.passed else ("", share)
     return f"{tick}{result.heading or result.name}: {result.outcome.value}{share}"
@@ -157,7 +157,7 @@ def _shown_case(result: CheckResult) -> CaseVerdict | None:
 
 def _with_drawing_advice(case: CaseVerdict) -> CaseVerdict:
     """Add a sentence on drawing the wait graph to a deadlock without advice."""
-    # a terminal has no pictures
+    # a terminal cannot show pictures
     if case.advice or case.outcome is not Outcome.DEADLOCKED or not in_kernel():
         return case
     return replace(

@@ -1,4 +1,4 @@
-"""Draw which rank waits for which in a deadlock, and describe the waits in words.
+"""Draw the ranks' waits for each other in a deadlock, and describe them in words.
 
 Deadlock | RankTimeout | Diagnosis | Run -> waits -> cycles() -> wait_graph() -> Picture
 """
@@ -36,7 +36,7 @@ _SHAPES: dict[str, tuple[int, Look]] = {
 
 
 def wait_graph(source: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
-    """Draw ranks as nodes, with arrows from each rank to the ranks that it waits for. Cycles stand out.
+    """Draw ranks as nodes, with arrows from each rank to the ranks that it waits for. Cycles are emphasized.
 
     Accepts the failure, its diagnosis, or the failed run. Raises TypeError for anything else, and ValueError
     for a run whose ranks were not waiting for each other.
@@ -219,7 +219,7 @@ def _shape_of(wait: Wait) -> str:
 
 
 def _draw_node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
-    """Draw a rank as a shape with this number of corners. With many corners it is a circle."""
+    """Draw a rank as a shape with this number of corners. A shape with many corners looks like a circle."""
     turn = math.pi / corners if corners != 4 or look is not FAILURE else 0.0
     size *= 1.15 if corners < 10 else 1.0
     points = tuple(

@@ -35,7 +35,7 @@ class MapHandler(APIHandler):
     """
 
     auth_resource = "contents"
-    # Looking at a map does not count as activity, so a hub may stop a server without other requests.
+    # Requesting a map does not count as activity, so a hub may stop a server without other requests.
     _track_activity = False
 
     @web.authenticated
@@ -54,7 +54,7 @@ class MapHandler(APIHandler):
         await self._send_map()
 
     async def _send_map(self) -> None:
-        # Read in a thread, because reading waits while a kernel holds the lock of the progress file.
+        # Read in a thread, because reading has to wait while a kernel holds the lock of the progress file.
         shown = await asyncio.to_thread(home)
         self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")
 

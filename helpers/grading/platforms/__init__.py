@@ -1,7 +1,7 @@
-"""The learning platforms: one file for each, with the names in its exports, its rosters, and its imports.
+"""The learning platforms: one file for each, for the names in its exports, its rosters, and its imports.
 
 A module in this folder with a `PLATFORM` is found automatically. `owners`, `roster`, `reports`, messages and
-the table in docs/grading.md take the platforms from this package, so that no other file names a platform.
+the table in docs/grading.md take the platforms from this package, so that no other file mentions a platform.
 """
 
 from __future__ import annotations

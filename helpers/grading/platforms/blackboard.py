@@ -1,4 +1,4 @@
-"""Blackboard (Original view): its downloads of an assignment, its export of the Grade Center, its import.
+"""Blackboard (Original view): downloads of an assignment, the export of the Grade Center, and the import.
 
 A download names each file `HW 1_alee_attempt_2026-10-12-08-00-00_x.ipynb`, and adds
 `HW 1_alee_attempt_2026-10-12-08-00-00.txt` about the attempt.
@@ -49,7 +49,7 @@ class _Blackboard(Platform):
         return sources
 
     def added_files(self, entries: Entries) -> set[str]:
-        """Return the texts about attempts, except texts of learners who handed in nothing else."""
+        """Return the text files about attempts, except for learners who handed in no other file."""
         sources = self.sources(entries)
         texts = {name for name in sources if _is_text_about_attempt(name)}
         with_files = {source for name, source in sources.items() if name not in texts}
@@ -62,7 +62,7 @@ class _Blackboard(Platform):
         return roster.has_columns("Username") and bool(roster.indexes(_STATES))
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the columns with names, and each notebook's points in the scale of its column."""
+        """Return the columns with names, and each notebook's points on the scale of its column."""
         roster = graded.roster
         who = roster.indexes(_NAMES)
         columns: dict[str, ScaledColumn] = {}
@@ -81,7 +81,7 @@ def _is_text_about_attempt(name: str) -> bool:
 
 
 def _assignment(texts: Sequence[str]) -> str:
-    """Return the name of the assignment, with the underscore after it, if all texts begin with one.
+    """Return the assignment's name and the underscore after it, if all texts begin with the same name.
 
     Both assignment and usernames may contain underscores, so only the differing parts show where a username
     begins.

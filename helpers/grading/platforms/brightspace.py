@@ -1,9 +1,9 @@
 """Brightspace (D2L): its downloads of an assignment, its export of grades, and its import.
 
-A download has a folder for each attempt, `12345-67890 - Ann Lee - Oct 12, 2026 1159 PM`, or all files in one
-folder with this text in front, and an `index.html`. Characters that are not allowed in Windows file names are
-removed from names. In an export of grades, identifiers begin with `#`, and the last column is End-of-Line
-Indicator.
+A download contains a folder for each attempt, `12345-67890 - Ann Lee - Oct 12, 2026 1159 PM`, or all files in
+one folder with this text before their names, and an `index.html`. Characters that are not allowed in Windows
+file names are removed from names. In an export of grades, identifiers begin with `#`, and the last column is
+called End-of-Line Indicator.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Brightspace(Platform):
         return cell.strip().removeprefix("#")
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the identifiers and a column of points for each notebook, in the scale of its column."""
+        """Return the identifiers and a column of points for each notebook, on the scale of its column."""
         roster = graded.roster
         who = roster.indexes(_IDENTIFIERS)
         columns = {}

@@ -1,7 +1,8 @@
 """Canvas: its downloads of an assignment, its export of the gradebook, and its import.
 
 lib/content_zipper.rb writes `leeann_LATE_123_456_x.ipynb` (user, upload), `LATE_anon_Ab3dE_456_x.ipynb` and
-`leeann_123_text.html`. A file's name keeps only the letters and digits of a name such as "Lee, Ann".
+`leeann_123_text.html`. A file's name only contains the letters and digits of a learner's name such as "Lee,
+Ann".
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _FORM_PATTERN = re.compile(
 _ANONYMOUS_PATTERN = re.compile(
     r"(?:LATE_)?(?P<who>anon_[^\W_]+)_(?P<upload>[1-9]\d*)_(?P<rest>.+)", re.S
 )
-# First cells of rows without learners: the maximum points, the test student.
+# First cells of rows that are not learners: the maximum points and the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
 _NO_GRADES = ("manual posting", "muted")
 # The columns before "ID" in an export (lib/gradebook_exporter.rb).
@@ -42,15 +43,15 @@ class _Canvas(Platform):
     import_file = "canvas.csv"
 
     def sources(self, entries: Entries) -> dict[str, Source]:
-        """Return the owners of all files together. Return {} if the numbers are not the platform's.
+        """Return the owners of all files, or {} if the numbers are not the platform's.
 
         Each of the platform's numbers belongs to one learner, a learner has only one number, and no two
-        uploads share an upload number. In `kay_2_...` and `zoe_2_...` the number counts something else, such
-        as attempts.
+        uploads share an upload number. In `kay_2_...` and `zoe_2_...` the number has a different meaning,
+        such as the number of attempts.
         """
         found = {name: match for name in entries.files if (match := _parts(stem_of(name)))}
         pairs = {(match["who"], match.groupdict().get("number")) for match in found.values()}
-        # copies of one upload have the same name except for the extension
+        # copies of one upload only differ in their extensions
         uploads = {
             stem_of(name): match["upload"] for name, match in found.items() if match["upload"]
         }
@@ -85,7 +86,7 @@ class _Canvas(Platform):
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        # only the letters of a name remain, and a group's name is not in the roster
+        # only the letters of a name are left, and a group's name is not in the roster
         return at in named.get(compact_name(source.name.rpartition(" (")[0]), {at})
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
@@ -117,7 +118,7 @@ def _parts(stem: str) -> re.Match[str] | None:
     match = _ANONYMOUS_PATTERN.fullmatch(stem) or _FORM_PATTERN.fullmatch(stem)
     if match is None or not match["upload"]:
         return match
-    # in `kay_2_10_dataparallel_vs_ddp` the second number is the notebook's
+    # in `kay_2_10_dataparallel_vs_ddp` the second number is the notebook's number
     written = [
         found.start() for name in notebooks() if (found := notebook_pattern(name).search(stem))
     ]

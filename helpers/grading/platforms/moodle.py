@@ -28,7 +28,7 @@ _FORM_PATTERN = re.compile(
     re.S,
 )
 # The word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In an unlisted
-# language, the number becomes part of the name only if two such learners are in the export.
+# language, the number only becomes part of the name if the export contains two such learners.
 _PARTICIPANT_WORDS_PATTERN = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"
@@ -36,7 +36,7 @@ _PARTICIPANT_WORDS_PATTERN = re.compile(
 )
 # "Participant 22" of the grading worksheet (mod/assign/gradingtable.php, col_recordid), in any language.
 _IDENTIFIER_PATTERN = re.compile(r"(\D*[^\W\d]\D*?)\s*(\d+)")
-# A file with a grade above 100 is rejected, unless the site allows unlimited grades.
+# Moodle rejects a file with a grade above 100, unless the site allows unlimited grades.
 _MAX_POINTS = 100.0
 _IDENTIFIERS = ("Email address", "Username", "ID number")
 _NAMES = ("First name", "Last name", "Surname", "Full name", *_IDENTIFIERS)
@@ -62,8 +62,8 @@ class _Moodle(Platform):
 
     def _source(self, match: re.Match[str]) -> Source:
         name, number = clean_name(match["who"]), match["number"] or ""
-        # In blind marking all learners have this name, perhaps after their group's name ("Team
-        # A-Participant"). The grading worksheet lists them by name and number.
+        # In blind marking all learners have this name, possibly after their group's name ("Team
+        # A-Participant"). The grading worksheet lists them by this name and number.
         is_blind = _PARTICIPANT_WORDS_PATTERN.fullmatch(only_letters(name.rpartition("-")[2]))
         name = f"{name} {number}" if is_blind and number else name
         return Source(name, f"{name}/", self.key if number else "", number)
@@ -96,8 +96,8 @@ class _Moodle(Platform):
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
         """Return the grading worksheet with grades filled in, or a table like a grade export.
 
-        A table keeps the columns with names and user ids, and a notebook of more than 100 points is in
-        percent.
+        A table keeps the columns with names and user ids, and notebooks with more than 100 points are given
+        in percent.
         """
         roster = graded.roster
         if roster.has_columns("Identifier", "Grade"):
@@ -112,7 +112,7 @@ class _Moodle(Platform):
             head = (found[0] if found else name) + " (%)" * in_percent
             columns[name] = ScaledColumn(head, out_of, _MAX_POINTS if in_percent else out_of)
         head_row: list[Cell] = [UnchangedCell(roster.columns[at]) for at in who]
-        # A grade above the maximum is rejected, so a bonus cannot exceed it.
+        # A grade above the maximum is rejected, so limit it even with a bonus.
         grades = tuple(
             {name: _capped(points, graded.notebooks[name]) for name, points in row.items()}
             for row in graded.grades

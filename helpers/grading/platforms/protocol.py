@@ -1,4 +1,4 @@
-"""Define the questions that grading asks a learning platform, and the data passed to it.
+"""Define the interface of a learning platform for grading, and the data passed to it.
 
 names in an export --sources--> owner of each        roster --has_exported, is_learner, number_column-->
 grades of a roster's rows --export--> the table for import into the platform
@@ -18,7 +18,7 @@ from helpers.views.plain import normalize_name
 
 @dataclass(frozen=True)
 class Entries:
-    """The names of the folders and files in one folder of a class. parent: that folder's name."""
+    """The names of the folders and files in one folder of a class. parent: the name of this folder."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
@@ -42,7 +42,7 @@ class Roster:
         return all(self.column_index(column) is not None for column in columns)
 
     def indexes(self, columns: Iterable[str]) -> list[int]:
-        """Return the indexes of the existing columns among these, in the roster's order."""
+        """Return the indexes of those columns that exist, in the roster's order."""
         return sorted(at for name in columns if (at := self.column_index(name)) is not None)
 
 
@@ -52,7 +52,7 @@ class GradedRoster:
 
     Args:
         notebooks: Each notebook's maximum number of points.
-        grades: For each row, the points by notebook. None if a person has to decide, or nothing was handed
+        grades: For each row, the points by notebook. None if a person has to decide, or if nothing was handed
             in.
         totals: For each row, the share of all points and the maximum number of points. None in the same cases
             as in `grades`.
@@ -74,14 +74,14 @@ class GradedRoster:
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """The column of a notebook. out_of: its points in the course. maximum: the column's on the platform."""
+    """The column of a notebook. out_of: its points in the course. maximum: the column's maximum."""
 
     name: str
     out_of: float
     maximum: float
 
     def scaled(self, points: float | None) -> float | None:
-        """Return points in the column's scale."""
+        """Return points on the column's scale."""
         if points is None or self.maximum == self.out_of or not self.out_of:
             return points
         return points * self.maximum / self.out_of
@@ -96,7 +96,7 @@ class Platform:
         rosters: The tables of the platform that can be used as a roster, for docs/grading.md.
         import_file: The name of the file for import, "" if no file is written.
         numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name.
-        advice: Advice on several rows with the same name, "" if nothing helps.
+        advice: Advice on several rows with the same name, "" if there is no remedy.
     """
 
     title: ClassVar[str]
@@ -108,7 +108,7 @@ class Platform:
 
     @property
     def key(self) -> str:
-        """The name by which a `Source` refers to this platform."""
+        """The name used in a `Source` to refer to this platform."""
         return self.title.casefold()
 
     def sources(self, entries: Entries) -> dict[str, Source]:
@@ -146,7 +146,7 @@ class Platform:
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        """Return whether the names allow the row `at`, which has a source's number, to be the learner's row.
+        """Return whether the names allow the row `at`, which has a source's number, to be the learner's.
 
         named: the rows containing a name, by the name in the form of `compact_name`.
         """
@@ -157,12 +157,12 @@ class Platform:
         return None
 
 
-# Number of first columns that are searched for names.
+# Number of leading columns to search for names.
 MAX_NAME_COLUMNS = 8
 
 
 def name_texts(row: Sequence[str]) -> set[str]:
-    """Return the texts in a row that may name its learner: each cell, and two neighbors in either order."""
+    """Return the texts in a row that may be its learner's name: each cell, and two neighbors in any order."""
     cells = [normalize_name(cell) for cell in row[:MAX_NAME_COLUMNS]]
     pairs = [
         pair
@@ -185,7 +185,7 @@ def find_column(
 
 
 def as_number(text: str, default: float) -> float:
-    """Return the number in a text, with a decimal point or comma, or the default if it has none."""
+    """Return the number in a text, with a decimal point or comma, or the default if there is no number."""
     try:
         return float(text.replace(",", "."))
     except ValueError:

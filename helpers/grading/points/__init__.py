@@ -1,4 +1,4 @@
-"""Compute a class's points after grading, from records that stay unchanged.
+"""Compute a class's points after grading, from records that are not changed.
 
 policy.toml --policy--> Policy ------------,
 overrides.csv --overrides--> Override, ... -+--counted--> Counted, ... --reports.standing--> Standing

@@ -1,4 +1,4 @@
-"""Compare the points with the last run's points, and report each change and its reason.
+"""Compare the points with those of the last run, and report each change and its reason.
 
 OUT/grades.json (of the last run), Standing, ... --> Change, ... --reports--> changes.csv, class.html
 """
@@ -32,7 +32,7 @@ class Grade:
         share: The recorded share of the exercise's points.
         sha256: The digest of the file.
         course: The version of the checks.
-        given: The reason for points set by a person, "" if the points were not set by a person.
+        given: The reason for points set by a person, otherwise "".
     """
 
     learner: str
@@ -103,7 +103,7 @@ def changes_between(
 ) -> Iterator[Change]:
     """Yield a change for each exercise that counted before and now has different points.
 
-    course: the class to which `after` belongs, which shows why an exercise no longer counts.
+    course: the class of `after`, used to find out why an exercise no longer counts.
     """
     # New exercises are not changes, so the first run reports nothing.
     now = {(each.learner, each.exercise): each for each in after}
@@ -119,7 +119,7 @@ def changes_between(
 
 
 def _why_missing(old: Grade, course: Course | None) -> str:
-    """Return why an exercise no longer counts."""
+    """Return the reason why an exercise no longer counts."""
     if course is None:
         return "its notebook is no longer handed in, or no longer the class's"
     if old.notebook not in course.points_by_notebook:
@@ -171,5 +171,5 @@ def read_grades(out: Path) -> Grades:
 def as_json(grades: Grades) -> bytes:
     """Return the content of the file, limited to the latest changes."""
     kept = Grades(grades.grades, grades.changes[-_MAX_CHANGES:])
-    # ASCII, because a name may contain half a surrogate pair
+    # use ASCII, because a name may contain half a surrogate pair
     return json.dumps({"format": FORMAT, **msgspec.to_builtins(kept)}).encode()

@@ -1,6 +1,6 @@
 """Compute the final points: weighted, then reduced for lateness, then overridden.
 
-`reports.standing` puts them into a learner's standing, which all reports read.
+`reports.standing` adds them to a learner's standing, which is the basis of all reports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class CountedExercise(ExerciseRecord):
-    """A recorded exercise whose points and out_of are the final ones.
+    """A recorded exercise with the final values of points and out_of.
 
     Args:
         share: The recorded share of its points.
@@ -37,7 +37,7 @@ def apply_weights(record: Record, policy: Policy) -> Record:
     exercises = [_weight_exercise(each, policy) for each in record.exercises]
     core = sum(each.out_of for each in exercises if not each.bonus)
     bonus = sum(each.out_of for each in exercises if each.bonus)
-    # Reduce the weights, so that points and out_of always match.
+    # Reduce the weights instead of the points, so that points and out_of always match.
     factor = min(1.0, policy.most_bonus * core / bonus) if bonus and core else 1.0
     return replace(
         record, exercises=tuple(_scale(each, factor) if each.bonus else each for each in exercises)
@@ -51,7 +51,7 @@ def _scale(exercise: CountedExercise, factor: float) -> CountedExercise:
 
 def _weight_exercise(exercise: ExerciseRecord, policy: Policy) -> CountedExercise:
     own = exercise.out_of
-    if not own and exercise.name in headings():  # it could not be graded here
+    if not own and exercise.name in headings():  # the exercise could not be graded here
         own = get(exercise.name).points
     weight = policy.weight_of(exercise.name, own)
     share = exercise.points / exercise.out_of if exercise.out_of else 0.0

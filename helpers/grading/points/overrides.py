@@ -2,7 +2,7 @@
 
     learner,exercise,points,reason,by,when
 
-`command` reads the file before grading, `counted` applies it, and every page and gradebook shows it.
+`command` reads the file before grading, `counted` applies the lines, and every page and gradebook shows them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OverrideError(CannotGrade):
 
 @dataclass(frozen=True)
 class Override:
-    """One line. exercise: the name of its function. points: replace the points given by the policy."""
+    """One line. exercise: the name of its function. points: the points that replace those of the policy."""
 
     learner: str
     exercise: str

@@ -1,4 +1,4 @@
-"""Read a class's points policy from `policy.toml`: weights, core and further exercises, deadlines, drops.
+"""Read a class's points policy from `policy.toml`: weights, core and other exercises, deadlines, drops.
 
 `command` reads it before grading. `counted` and `reports.standing` apply it.
 """
@@ -49,7 +49,7 @@ class LatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         free_days: A learner's late days without cost, for all notebooks together.
-        per_day: The cost of each further day, as a share of a notebook's points.
+        per_day: The cost of each additional day, as a share of a notebook's points.
         extensions: Days added to each deadline, by learner.
     """
 
@@ -69,8 +69,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         most_bonus: The largest bonus of a notebook, as a share of the points of its core.
         drop_lowest: The number of each learner's notebooks that do not count, starting with the smallest
             share of points.
-        weight: Weights of single exercises, instead of the rule.
-        as_core, as_further: Exercises that this class moves into the core or out of it.
+        weight: Weights of single exercises, which replace the rule.
+        as_core, as_further: Exercises that this class adds to the core or removes from it.
         deadlines: The deadline of each notebook.
     """
 
@@ -109,13 +109,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
         """Return the number of days by which a file is late, rounded up. at: seconds since the epoch.
 
-        Days are calendar days, so a day on which the clocks change has 23 or 25 hours.
+        Days are calendar days, so a day with a change of the clocks has 23 or 25 hours.
         """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
             return 0
         due += timedelta(days=self.late.extensions.get(learner, 0))
-        # whole seconds, so that a file in the deadline's last second is in time
+        # use whole seconds, so that a file handed in during the deadline's last second is in time
         second = math.floor(at)
 
         def is_late(days: int) -> bool:
@@ -155,7 +155,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         raise PolicyError(
             f"{path}, line {line}: this is not TOML: {what}. {_FORMAT_HINT}."
         ) from None
-    # thousands of nested levels, or a number with thousands of digits
+    # the file has thousands of nested levels, or a number with thousands of digits
     except (RecursionError, ValueError):
         raise PolicyError(
             f"{path} is not a policy: it is nested too deeply, or contains a number with too many "
@@ -163,7 +163,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         ) from None
     if isinstance(due := given.get("deadlines"), dict):
         given["deadlines"] = {name: _end_of_day(each) for name, each in due.items()}
-    # one at a time, because msgspec does not name a key inside a table
+    # convert one entry at a time, because msgspec does not report a key inside a table
     for key, alone in _entries(given):
         try:
             msgspec.convert(alone, Policy)
@@ -175,7 +175,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     policy = msgspec.convert(given, Policy)
 
     def resolve_keys(find_name: Callable[[str], str], values: Mapping[str, T]) -> dict[str, T]:
-        """Return values under the course's names for their keys. Raise PolicyError if a name occurs twice."""
+        """Replace the keys of values by the course's names. Raise PolicyError if a name occurs twice."""
         known: dict[str, T] = {}
         for key, value in values.items():
             try:
@@ -213,7 +213,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
 
 
 def _entries(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each key with its value, inside its tables but without the other keys."""
+    """Yield each key with its value, inside its tables, but without their other keys."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from ((inner, {key: alone}) for inner, alone in _entries(value))
@@ -222,7 +222,7 @@ def _entries(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _end_of_day(due: Any) -> Any:
-    """Return the end of the day if only a date is given."""
+    """Return the end of the day if `due` is only a date."""
     is_date = isinstance(due, date) and not isinstance(due, datetime)
     return datetime.combine(due, time(23, 59, 59)) if is_date else due
 
@@ -231,11 +231,11 @@ def _exercise(name: str) -> str:
     return find_heading(name).name
 
 
-def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
-    # tomllib keeps no positions, so report the first line that contains the key.
+def _error(path: Path, text: str, key: str, problem: str) -> PolicyError:
+    # tomllib does not provide positions, so report the first line that contains the key.
     named = re.compile(rf"""(?<![\w]){re.escape(key)}(?![\w])""")
     found = (at for at, line in enumerate(text.splitlines(), 1) if named.search(line))
-    return PolicyError(f"{path}, line {next(found, 1)}: {what}.")
+    return PolicyError(f"{path}, line {next(found, 1)}: {problem}.")
 
 
 def describe_policy(policy: Policy) -> tuple[str, ...]:

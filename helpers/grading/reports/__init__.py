@@ -7,8 +7,8 @@
                                        +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
 
-All are pure functions from records to bytes; only `write_reports` writes files. Any text in a record may be
-hostile: `text` cleans it, and each format escapes it in a different way.
+All of these are pure functions from records to bytes; only `write_reports` writes files. Any text in a record
+may be hostile, so `text` cleans it, and each format escapes it in a different way.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def write_reports(
 ) -> list[Path]:
     """Write every report on a class below `out`, each file completely or not at all. Return their paths.
 
-    Pages of learners who left the class are removed, and so are platform files not written in this run,
+    Pages of learners who have left the class are removed, and so are platform files not written in this run,
     because their points come from an earlier run. A link at a file's path is replaced, never followed.
 
     Raises:
-        CannotGrade: Something cannot be written.
+        CannotGrade: A report cannot be written.
     """
     learners = out / "learners"
     if learners.is_symlink():
@@ -60,7 +60,7 @@ def write_reports(
         if is_page_name(old.name):
             _remove(old)
     written += [_write(out / name, data) for name, data in _class_reports(course, match, changes)]
-    # do not remove an instructor's export saved under such a name
+    # do not remove an instructor's export that was saved under this name
     roster = Path(match.roster.file).resolve() if match else None
     for path in (out / name for name in IMPORT_FILES):
         if path not in written and path.resolve() != roster:
@@ -71,7 +71,7 @@ def write_reports(
 def _write(path: Path, content: bytes) -> Path:
     write_atomically(path, content)
     with reporting_write_errors(path):
-        # readable by all teachers who share the folder
+        # make it readable by all teachers who share the folder
         path.chmod(0o644)
     return path
 

@@ -1,6 +1,6 @@
-"""Make the instructor's page: the class's standing, hard exercises, stuck learners, places to check.
+"""Make the instructor's page: standings, hard exercises, learners in need of help, places to check.
 
-`write_reports` calls `class_page` once. Flags are places to check, not verdicts.
+`write_reports` calls `class_page` once. Flags are places to check, but not verdicts.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def class_page(
 def histogram(shares: Sequence[float]) -> list[int]:
     """Return the number of shares from 0 to 1 in each of ten bins. The last bin includes 100 %.
 
-    The template draws the bins instead of matplotlib, so that they follow the page's colors and no text is
-    read as mathtext.
+    The bins are drawn by the template instead of matplotlib, so that they use the page's colors and no text
+    is interpreted as mathtext.
     """
     bins = [min(BINS - 1, int(BINS * share + 1e-9)) for share in shares]
     return [bins.count(each) for each in range(BINS)]
@@ -81,7 +81,7 @@ def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
 def _common_exercises(course: Course) -> dict[tuple[str, str], float] | None:
     """Return the exercises that at least a quarter of the learners attempted, with their points.
 
-    Return None if these are all exercises, or if no learner has attempted any. Many classes set only some
+    Return None if these are all exercises, or if no learner has attempted any. Many classes only assign some
     exercises of a notebook.
     """
     worth: dict[tuple[str, str], float] = {}
@@ -120,14 +120,14 @@ def _why_stuck(standing: Standing, common: Mapping[tuple[str, str], float] | Non
         reasons.append(f"{not_attempted} of {count} not attempted")
     if standing.unreadable:
         reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
-    # a missing notebook is listed with other reasons, but is not a sufficient reason
+    # a missing notebook is listed next to other reasons, but is not sufficient as the only reason
     if standing.missing and reasons:
         reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
     return "; ".join(reasons)
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
-    """Return each notebook with its column's heading: only the leading number if there are many notebooks."""
+    """Return each notebook with its column heading: only the leading number if there are many notebooks."""
     names = [(name, line(name)) for name in course.points_by_notebook]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)

@@ -3,7 +3,7 @@
     records --is_own--> the course's solutions earn no points
             --together--> for each exercise the better copy, up to the day that gives the most points
 
-Called by `reports.standing`, which knows the weights of exercises.
+`reports.standing`, which knows the weights of exercises, calls this module.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Points = Callable[[Record], float]
 def is_course_solution(record: Record, references: Mapping[str, str]) -> bool:
     """Return whether all answers in a record are exactly the reference solutions.
 
-    Comments and docstrings are also compared: a right answer often resembles the reference in some exercise,
-    but no learner writes all of a notebook's solutions with the same words.
+    Comments and docstrings are also compared, because a right answer often resembles the reference in some
+    exercise, but no learner writes all of a notebook's solutions in the same words.
     """
     answers = {each.name: each.answer for each in record.exercises if each.answer}
     expected = [each.name for each in record.exercises if each.name in references]
@@ -47,7 +47,7 @@ def solutions_text(solutions: Sequence[Record]) -> str:
 
 
 def join_first_names(names: Iterable[str]) -> str:
-    """Return the first few of the distinct names, and the number of the others."""
+    """Return the first few distinct names, and the number of further names."""
     distinct = list(dict.fromkeys(names))
     shown, rest = distinct[:_MAX_NAMED], len(distinct) - _MAX_NAMED
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
@@ -73,11 +73,11 @@ def combine_copies(
 ) -> tuple[Record, tuple[Record, ...]]:
     """Return the combined record of a notebook's copies, and the contributing copies.
 
-    A later file counts only if it adds more points than its lateness costs. The returned record names the
+    A later file only counts if it adds more points than its lateness costs. The returned record refers to the
     latest contributing file.
 
     Args:
-        copies: The learner's copies, better ones first.
+        copies: The learner's copies, best first.
         days_late: The number of late days of each file.
         per_day: The cost of each late day, as a share of the points.
         points: Function that returns a record's points.
@@ -90,7 +90,7 @@ def combine_copies(
     tries = [
         _merge_copies([c for c in graded if days_late[c.file] <= day], days_late) for day in until
     ]
-    # of two equal copies, take the earlier one
+    # if two copies are equal, use the earlier one
     return max(
         tries, key=lambda each: points(each[0]) * max(0.0, 1 - per_day * days_late[each[0].file])
     )
@@ -127,7 +127,7 @@ def _merge_copies(
 
 def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
     """Return whether an exercise replaces the same exercise of the better file."""
-    if is_fault(theirs) or is_fault(mine):  # a fault neither costs nor gives points
+    if is_fault(theirs) or is_fault(mine):  # a fault neither costs nor adds points
         return mine.outcome == Outcome.NOT_ATTEMPTED.value or theirs.passed
     if mine.outcome == Outcome.NOT_ATTEMPTED.value:
         return theirs.outcome != Outcome.NOT_ATTEMPTED.value

@@ -1,6 +1,6 @@
 """Write the class as an SQLite file, for further questions: `datasette results/records.sqlite`.
 
-`write_reports` calls `database`. It contains both the check's points and the final points.
+`write_reports` calls `database`. The file contains both the check's points and the final points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _TABLES = {
 
 def database(course: Course, changes: Sequence[Change]) -> bytes:
     """Return the content of the file."""
-    # Build it in memory, so that the file is written completely or not at all, like every other report.
+    # Build the database in memory, so that, like every other report, the file is written completely or not at
+    # all.
     with closing(sqlite3.connect(":memory:")) as made:
         for table, columns in _TABLES.items():
             made.execute(f"create table {table} ({columns})")

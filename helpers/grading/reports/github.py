@@ -1,7 +1,8 @@
-"""Write for GitHub Actions: annotations at a submission's file, and a job's summary in Markdown.
+"""Write annotations of a submission's file and a job's summary in Markdown for GitHub Actions.
 
 `course grade --github` prints `github_annotations`. `write_reports` writes `class_summary`, which a workflow
-appends to $GITHUB_STEP_SUMMARY. GitHub shows ten errors and ten warnings of a step, and 1 MiB of a summary.
+appends to $GITHUB_STEP_SUMMARY. GitHub shows at most ten errors and ten warnings of a step, and 1 MiB of a
+summary.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Write gradebooks as CSV: the class's gradebook, and the file for import into the roster's platform.
 
-`write_reports` calls these. An empty cell means that a person has to decide: nothing was handed in, a file
-cannot be read, or grading failed. A zero is a grade.
+`write_reports` calls these functions. An empty cell means that a person has to decide, because nothing was
+handed in, a file cannot be read, or grading failed. A zero, however, is a grade.
 
-A spreadsheet must never run a cell as a formula. Such cells get an apostrophe in front, as OWASP recommends
-(CSV Injection); numbers stay numbers. Only the columns with which a platform identifies people are written
-unchanged, because it would not recognize `'@ann`.
+A spreadsheet must never run a cell as a formula. Formulas are prefixed with an apostrophe, as OWASP
+recommends (CSV Injection); numbers stay numbers. Only the columns with which a platform identifies people are
+written unchanged, because it would not recognize `'@ann`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from helpers.grading.table import Cell, UnchangedCell
 
 _MAX_CELL_CHARS = 1000
 _NUMBER_PATTERN = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-# The start of a cell, even if a spreadsheet uses a different separator; then characters skipped by
-# spreadsheets; then the start of a formula, including all variants of `=`, `+`, `-` and `@`.
+# The start of a cell, even if a spreadsheet uses a different separator, followed by characters skipped by
+# spreadsheets, and by the start of a formula, including all variants of `=`, `+`, `-` and `@`.
 _CELL_START = r"(^|[,;|\t])"
 _QUOTES = "\"'`´‘’“”„«»"
 _INVISIBLE_CHARS = (
@@ -92,7 +92,7 @@ def _graded_roster(course: Course, match: RosterMatch) -> GradedRoster:
 
 
 def changes_csv(changes: Sequence[Change]) -> bytes:
-    """Return one row for each exercise whose points changed, the latest last. Has a BOM."""
+    """Return one row for each exercise whose points changed, latest last, as CSV with a BOM."""
     head: list[Cell] = ["When", "Learner", "Exercise", "Before", "After", "Why"]
     rows: list[list[Cell]] = [
         [x.when, line(x.learner), x.exercise, x.before, x.after, x.why] for x in changes
@@ -114,7 +114,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
     for standing in course.standings:
         for record in standing.records:
             for each in record.exercises:
-                if not (each.out_of or each.points):  # the policy makes the exercise worth nothing
+                if not (each.out_of or each.points):  # worth no points by the policy
                     continue
                 key = (record.notebook, each.name)
                 found.setdefault(
@@ -163,7 +163,7 @@ def _status(record: Record) -> str:
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
     """Return rows as UTF-8 CSV with commas and CRLF (RFC 4180).
 
-    bom: begin with a byte order mark. Without it, Excel assumes the system's old code page.
+    bom: begin with a byte order mark. Without it, Excel assumes the system's legacy code page.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")

@@ -5,8 +5,8 @@
     python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
     python -m helpers.grading.reports.gradescope --nothing-in SUBMISSION RESULTS
 
-See "Output format" in Gradescope's "Autograder Specifications". Texts only for the instructor are in a test
-with visibility "hidden", which Gradescope never shows to learners.
+See "Output format" in Gradescope's "Autograder Specifications". Texts intended only for the instructor are in
+a test with visibility "hidden", which Gradescope never shows to learners.
 
     gradescope.zip:  setup.sh  run_autograder  secret  notebooks  policy.toml
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
@@ -43,8 +43,8 @@ _PROJECT_FILES = (
     "Makefile",
 )
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ".md", ""}
-# Minimum length of a secret. A shorter secret could be found by trying, because the course computes the cases
-# of any secret.
+# Minimum length of a secret. A shorter secret could be guessed by trial, because the course computes the
+# cases of any secret.
 _MIN_SECRET_CHARS = 12
 _NO_FILE = "There is nothing to grade: the submission contains no notebook (.ipynb)."
 
@@ -54,12 +54,12 @@ def gradescope_results(
 ) -> dict[str, Any]:
     """Return the results of one submission, which may contain several notebooks.
 
-    An exercise that could not be graded here counts in full until a person has looked, because Gradescope
-    has no empty score and no learner may lose points for it. If a notebook has several copies, the best copy
-    counts.
+    An exercise that could not be graded here counts in full until a person has checked it, because Gradescope
+    has no empty score, and no learner may lose points for a fault. If a notebook has several copies, the best
+    copy counts.
 
     Args:
-        notebooks: The notebooks that count; by default, all in the submission.
+        notebooks: The notebooks that count; by default, all notebooks in the submission.
         policy: The weights. Gradescope handles deadlines and late days.
     """
     course = course_of([replace(record, learner="") for record in records], "", notebooks, policy)
@@ -142,7 +142,7 @@ def write_zip(
     Args:
         secret: Determines the hidden cases. It is stored in a separate file that is readable only by its
             owner.
-        notebooks: The notebooks that count; by default, all in a submission.
+        notebooks: The notebooks that count; by default, all notebooks in a submission.
         policy: A policy file, of which only the weights count.
 
     Raises:
@@ -174,14 +174,14 @@ def _content(path: Path) -> bytes:
     if path.suffix != ".ipynb":
         return path.read_bytes()
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:  # pictures are nine tenths of a solved notebook
+    for cell in notebook["cells"]:  # pictures make up nine tenths of a solved notebook
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
     return json.dumps(notebook, indent=1).encode("utf-8")
 
 
 def _add_entry(archive: zipfile.ZipFile, name: str, content: bytes, mode: int = 0o644) -> None:
-    entry = zipfile.ZipInfo(name)  # dated 1980, so that the same course gives the same zip
+    entry = zipfile.ZipInfo(name)  # dated 1980, so that the same course yields the same zip
     entry.create_system = 3  # Unix, so that the permissions count
     entry.external_attr = (0o100000 | mode) << 16
     archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
@@ -196,7 +196,7 @@ def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
 def write_nothing_handed_in(submission: Path, results: Path) -> int:
     """Write results without points if `course grade` finds nothing to grade. Return an exit code.
 
-    1: there is something to grade, so the failure has a different cause.
+    The code is 1 if there is something to grade, so that the failure has a different cause.
     """
     try:
         find_submissions(submission)

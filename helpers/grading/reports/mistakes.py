@@ -1,8 +1,8 @@
 """Find a class's hard exercises, and mistakes that many learners share.
 
 `class_page` shows both. Answers are grouped by the known mistake that explains them. Without a known mistake,
-they are grouped by the first failed case: its waits, its broken rule or its wrong value. Mistakes are not
-merged because the same advice fits them.
+they are grouped by the first failed case: its waits, its broken rule or its wrong value. Sharing the same
+advice is not a reason for merging mistakes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PassRate:
 class Mistake:
     """The same failure in the same exercise.
 
-    known: the title of the known mistake, or "". said: the check's text for the first of the learners.
+    known: the title of the known mistake, or "". said: the check's text for the first learner of the group.
     """
 
     title: str
@@ -86,7 +86,7 @@ def frequent_mistakes(course: Course) -> list[Mistake]:
     """Return groups of answers that failed alike, the largest first."""
     groups = defaultdict[tuple[str, ...], list[tuple[Standing, ExerciseRecord]]](list)
     for standing, notebook, exercise in _graded_exercises(course):
-        # an exceeded limit does not show its cause
+        # an exceeded limit does not reveal its cause
         if kind_of(exercise.outcome) is Kind.FAILED and exercise.outcome not in _LIMITS:
             mistake = known_mistake(exercise) or normalize_words(distinguishing_words(exercise))
             key = (notebook, exercise.name, exercise.outcome, mistake)
@@ -107,7 +107,7 @@ def best_explanation(exercise: ExerciseRecord) -> str:
 
 
 def distinguishing_words(exercise: ExerciseRecord) -> str:
-    """Return the words that distinguish mistakes not explained by any known mistake."""
+    """Return the words that distinguish mistakes for which there is no known mistake."""
     return _words(exercise, "message", "advice")
 
 

@@ -1,8 +1,8 @@
-"""Describe outcomes for reports: kind and mark, which need no color, and the text for learners.
+"""Describe outcomes for reports: their kind, their mark, which needs no color, and the text for learners.
 
-Every report uses these functions. An unknown outcome is shown unchanged, as a failure. About hidden cases a
-learner reads only the number that passed. The failed cases and their failures are not shown, because an
-answer could choose how it fails and so reveal its inputs.
+Every report uses these functions. An unknown outcome is shown unchanged, as a failure. On hidden cases,
+learners only see the number of passed ones. The failed cases and their failures are not shown, because an
+answer could choose its way of failing and so reveal its inputs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def outcome_of(exercise: ExerciseRecord) -> str:
 
 
 def shown_outcome(exercise: ExerciseRecord) -> str:
-    """Return the outcome that the learner may read, which does not show how hidden cases failed.
+    """Return the outcome that the learner may read, which does not reveal how hidden cases failed.
 
     An answer could crash for one input and hang for another, and so reveal a hidden case's input.
     """
@@ -89,12 +89,12 @@ def summary_of(
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
-    """Return whether grading failed here and no person has decided, so that no points may be lost."""
+    """Return whether grading failed here and no person has decided yet, so that no points may be lost."""
     return kind_of(exercise.outcome) is Kind.FAULT and override_of(exercise) is None
 
 
 def override_text(exercise: ExerciseRecord) -> str:
-    """Return a text on the points set by a person and the reason, or "" if nobody has set points."""
+    """Return a text on the points set by a person and the reason, or "" if the points were not set."""
     override = override_of(exercise)
     if override is None:
         return ""

@@ -1,9 +1,9 @@
-"""Render pages from records: templates receive the class, and read everything else with filters.
+"""Render pages from records: templates receive the class, and obtain all other values with filters.
 
     Course --render--> class.html        Course, Standing --render--> learner.html
 
 Texts and pictures may be hostile, so the environment escapes everything that a template prints. Pages are
-self-contained: they need no script and no outside resource.
+self-contained: they need no scripts and no external resources.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from helpers.views.plain import plural
 _TEMPLATES = Path(__file__).parent / "templates"
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MAX_BYTES = 2_000_000
-# Maximum width and height. They, not the file's length, limit the unpacked size in a browser.
+# Maximum width and height. These limit the unpacked size in a browser, which the file's length does not.
 _MAX_PIXELS = 4_000
 
 
@@ -89,7 +89,7 @@ def _environment(markdown: bool) -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=not markdown,
         undefined=StrictUndefined,
-        # Jinja cannot escape Markdown, so all printed text is escaped at the end.
+        # Jinja cannot escape Markdown, so escape all printed text at the end.
         finalize=_escape_value if markdown else _clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -148,7 +148,7 @@ def _style() -> str:
 
 
 def _policy(style: str) -> str:
-    """Return a policy that allows this style sheet and pictures inside the page, but nothing else."""
+    """Return a policy that only allows this style sheet and pictures inside the page."""
     # Allow the style by its hash, so that a style smuggled in by a text is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (

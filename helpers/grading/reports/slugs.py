@@ -1,6 +1,6 @@
-"""Choose file names for learners' pages that are safe on every system, whatever the learners' names.
+"""Choose file names for learners' pages that are safe on every system, for any names of learners.
 
-Called once for the class, so that the pages and the links to them use the same names.
+It is called once for the class, so that the pages and the links to them use the same names.
 """
 
 from __future__ import annotations

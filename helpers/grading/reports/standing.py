@@ -1,4 +1,4 @@
-"""Compute the class for reports: each learner's records that count, and their sum.
+"""Compute a class for reports: the records that count for each learner, and their sum.
 
 `command` makes a `Course` once and passes it to every report, so that all show the same final points. The
 policy is applied here, in this order: weights, the best copy of each notebook, lateness, overrides, dropped
@@ -57,12 +57,12 @@ def late_text(lateness: Lateness) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """One learner.
+    """One learner's standing.
 
     Args:
         records: The records that count, with `Counted` exercises: one for each notebook, in the class's
             order.
-        spare: Further files of the same notebooks, and files of notebooks outside the class, which do not
+        spare: Further files of the same notebooks, and files of notebooks outside the class. They do not
             count.
         own: Files that are the course's solutions, which also do not count.
         missing: Notebooks of the class that were not handed in.
@@ -146,12 +146,12 @@ def course_of(
 
     Args:
         named: The class's notebooks. By default, the notebooks handed in by at least a quarter of the
-            learners and, in a class of three or more, by at least two. So one learner's stray notebook does
-            not change other learners' shares.
+            learners and, in a class of three or more, by at least two. So a stray notebook of one learner
+            does not change other learners' shares.
         handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
             without a time are not late.
         references: The source of each reference solution. A file that consists of them earns no points.
-        people: Learners who have a standing even without a file, in addition to all learners with overrides.
+        people: Learners who have a standing even without a file, in addition to learners with overrides.
     """
     records = [
         apply_weights(part, policy) for record in records for part in split_by_notebook(record)
@@ -207,7 +207,7 @@ def _learners_by_notebook(records: Iterable[Record]) -> dict[str, set[str]]:
 
 def _rare_notebooks(hands: Mapping[str, set[str]]) -> set[str]:
     most = len(set().union(*hands.values()))
-    if not most:  # without any attempt, the class's notebooks are unknown
+    if not most:  # if there are no attempts, the class's notebooks are unknown
         return set()
     least = max(most / 4, 2 if most > 2 else 1)
     return {notebook for notebook, learners in hands.items() if len(learners) < least}
@@ -230,7 +230,7 @@ def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def has_fault(record: Record) -> bool:
-    """Return whether a part of a record could not be graded here, and no person has decided."""
+    """Return whether a part of a record could not be graded here, and no person has decided on it."""
     faulty = record.status is Status.HARNESS_FAULT and not record.exercises
     return faulty or any(map(is_fault, record.exercises))
 
@@ -259,7 +259,7 @@ def _build_standing(
     learner: str,
     page: str,
     records: Sequence[Record],
-    own: Sequence[Record],
+    solutions: Sequence[Record],
     course: Course,
     overrides: Sequence[Override],
     handed_in: Mapping[tuple[str, str], float],
@@ -275,7 +275,7 @@ def _build_standing(
     for record in sorted(records, key=lambda each: _rank(each, policy, days[each.file])):
         if record.notebook and record.notebook not in notebooks:
             continue
-        # files of unknown notebooks are not copies of each other
+        # files of unknown notebooks do not count as copies of each other
         copies.setdefault((record.notebook, "" if record.notebook else record.file), []).append(
             record
         )
@@ -308,7 +308,7 @@ def _build_standing(
         page=page,
         records=counted,
         spare=spare,
-        own=tuple(own),
+        own=tuple(solutions),
         missing=missing,
         late=late,
         dropped=dropped,

@@ -14,7 +14,8 @@ from helpers.views.plain import clean, clip
 
 MAX_CHARS = 4000
 MAX_NAME_CHARS = 120
-# Invisible marks kept by `clean` that reorder or hide text, and more than three accents on a letter.
+# Characters not removed by `clean`: invisible marks that reorder or hide text, and more than three accents on
+# a letter.
 _INVISIBLE_PATTERN = re.compile(
     "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -29,8 +30,8 @@ _HEADING_PATTERN = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ mi
 def clip_text(text: str, limit: int = MAX_CHARS) -> str:
     """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
-        return text  # true of most strings, so this fast path pays off
-    # Cut first, so that megabytes cost no more than a page, but leave room for removed codes.
+        return text  # this applies to most strings, so the fast path pays off
+    # Cut first, so that megabytes take no longer than a page, but leave room for removed codes.
     cleaned = _INVISIBLE_PATTERN.sub("", clean(text[: 4 * limit]))
     cleaned = _ACCENTS_PATTERN.sub(r"\1", cleaned).strip("\n")
     return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)
@@ -65,7 +66,7 @@ def finite_or_zero(value: float) -> float:
 
 def percent(share: float) -> str:
     """Return a share from 0 to 1 as a whole percentage; 100 % and 0 % only for exactly 1 and 0."""
-    whole = math.floor(100 * share + 0.5)  # not round(), which would round some halves down
+    whole = math.floor(100 * share + 0.5)  # round() would round some halves down
     if whole == 0 and share > 0:
         return "<1 %"
     return ">99 %" if whole == 100 and share < 1 else f"{whole} %"

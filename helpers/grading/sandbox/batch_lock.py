@@ -1,13 +1,13 @@
 """Run all graders of a batch at the same time, or one grader while the others wait.
 
-An answer that was too slow next to others is run again while no other answer runs. The locks are file locks
-(flock), which the kernel releases when a grader exits.
+An answer that was too slow while others were running is run again without other answers. The locks are file
+locks (flock), which the kernel releases when a grader exits.
 
     shared:     gate, shared -> turn, shared -> leave the gate, run
     exclusive:  gate, exclusive -> turn, exclusive -> run
 
-While a grader waits for the exclusive lock, no other grader passes the gate, so it waits only for graders
-that already run.
+While a grader waits for the exclusive lock, no other grader passes the gate, so it only waits for graders
+that are already running.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-# Maximum waiting time of a grader, in seconds. Exclusive: much longer than a set of cases takes. Shared: the
-# time that another grader may wait for the exclusive lock and then run, because running next to it would
-# spoil its timing.
+# Maximum waiting time of a grader, in seconds. For the exclusive lock, it is much longer than a set of cases
+# takes. For the shared lock, it is the time for which another grader may wait for the exclusive lock and then
+# run, because running next to that grader would spoil its timing.
 _PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
 _POLL_S = 0.02
 
@@ -34,13 +34,13 @@ class BatchLock:
 
     @contextmanager
     def hold_shared(self) -> Iterator[bool]:
-        """Run next to other graders, while none has the exclusive lock. Yield False after a timeout."""
+        """Run next to other graders while no grader has the exclusive lock. Yield False after a timeout."""
         with self._hold(fcntl.LOCK_SH) as is_ours:
             yield is_ours
 
     @contextmanager
     def hold_exclusive(self) -> Iterator[bool]:
-        """Run while no other grader runs. Yield False if the others did not finish in time.
+        """Run while no other grader is running. Yield False if the others did not finish in time.
 
         Code inside the block may call `hold_shared`.
         """
@@ -55,11 +55,12 @@ class BatchLock:
         fds: list[int] = []
         deadline = time.monotonic() + _PATIENCE_S[kind]
         try:
-            # the disk is full: earlier results are kept, and the error is reported
+            # the disk is full, so earlier results are kept, and the error is reported
             with suppress(OSError):
                 for name in (f"{self.file}-gate", self.file):
                     fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            # The gate first: a grader waiting for the exclusive lock holds it while running graders finish.
+            # Lock the gate first: a grader waiting for the exclusive lock holds it while running graders
+            # finish.
             is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
             if kind == fcntl.LOCK_SH or not is_ours:
                 for gate in fds[:1]:
@@ -71,14 +72,14 @@ class BatchLock:
             if kind == fcntl.LOCK_EX:
                 _FILES_HELD_ALONE.discard(self.file)
             for fd in fds:
-                # A process forked meanwhile, such as a judge, also has the descriptor. Closing only ours
-                # would keep the lock, and another grader would wait for nothing.
+                # A process forked meanwhile, such as a judge, also has the descriptor. Closing only our
+                # descriptor would keep the lock, and another grader would wait for nothing.
                 with suppress(OSError):
                     fcntl.flock(fd, fcntl.LOCK_UN)
                 os.close(fd)
 
 
-# The locks held exclusively by this process.
+# The locks that this process holds exclusively.
 _FILES_HELD_ALONE: set[str] = set()
 
 

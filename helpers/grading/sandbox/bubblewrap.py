@@ -35,11 +35,11 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
         words.append(f"--unshare-{kind}")
     if os.geteuid():
         # User 0 is the person who grades, without root's privileges. `limit_process` makes ranks undumpable,
-        # and the kernel then shows their state only to this user. With a different number the grader could
-        # not see in which system calls ranks wait, and would mistake a deadlock for a slow function.
+        # and the kernel then shows their state only to this user. With a different number, the grader could
+        # not see the system calls in which ranks wait, and would mistake a deadlock for a slow function.
         words += ["--unshare-user", "--uid", "0", "--gid", "0"]
-    # The template needs these: it runs only the course's code, and must make namespaces, mount, bring up
-    # loopback and change the user. A rank server drops them all before it serves.
+    # The template needs these rights, because it must make namespaces, mount, bring up loopback and change
+    # the user. It only runs the course's code, and a rank server drops all of the rights before it serves.
     for right in ("SYS_ADMIN", "NET_ADMIN", "SETUID", "SETGID", "SETPCAP"):
         words += ["--cap-add", f"CAP_{right}"]
     words += ["--hostname", "localhost", "--info-fd", str(info)]
@@ -56,11 +56,12 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
     # /dev is read-only because its files would take memory that no limit of a sandbox counts.
     words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", "/tmp"]
     for path in python_folders():
-        # for user nobody, parents must be open to all
+        # parent folders must be open to all users, including nobody
         for parent in reversed(Path(path).parents[:-1]):
             words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--ro-bind", path, path]
-    # Hide an installed course, which is one of the visible packages and contains the cases and the checks.
+    # Hide an installed course, because it is one of the visible packages and contains the cases and the
+    # checks.
     for path in _own_package():
         words += ["--tmpfs", path]
     words += ["--ro-bind", str(staged.folder), ROOT]

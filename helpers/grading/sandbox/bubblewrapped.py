@@ -4,8 +4,8 @@
                               |   template_inside --fork--> | own network, own /tmp |    |
                               |                             |   rank server -> ranks|    |
 
-`levels` chooses it if `bwrap` is installed and may make namespaces, and holds one `Template` for each
-grading process.
+`levels` chooses this sandbox if `bwrap` is installed and may make namespaces, and keeps one `Template` for
+each grading process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCRATCH = "/tmp/worlds"
 # systemd reserves this range for "dynamic" users, so no files belong to these ids.
 FIRST_USER = 61_184
 
-# Number of reads of the kernel's list of children, which has gaps if a sibling exits meanwhile.
+# Number of times to read the kernel's list of children, which has gaps if a sibling exits meanwhile.
 _CHILD_POLLS = 5
 
 STOPS = (
@@ -117,7 +117,7 @@ class BubblewrapSite:
         return [ROOT, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def close(self) -> None:
-        kill_process(self.first)  # when the first process ends, all other processes inside end
+        kill_process(self.first)  # when the first process ends, so do all other processes inside
 
 
 class Template:
@@ -136,7 +136,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
-        # bwrap reports the started process on this pipe; the process table would only allow a guess.
+        # bwrap reports the started process on this pipe; from the process table it could only be guessed.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -190,7 +190,7 @@ class Template:
         self._control.close()
         if self.owner == os.getpid():
             self._process.kill()  # kills bwrap and all processes inside
-            with suppress(subprocess.TimeoutExpired):  # the kernel may need long to free its memory
+            with suppress(subprocess.TimeoutExpired):  # the kernel may take long to free its memory
                 self._process.wait(5.0)
         self._log.close()
 
@@ -204,7 +204,7 @@ class Template:
                         return int(said[reply_key])
         except (OSError, EOFError) as error:
             words = self._words()
-            self.close()  # a late answer would be mistaken for the answer to the next message
+            self.close()  # a late answer would be taken for the answer to the next message
             raise LaunchError(f"no rank server could be made ({error}): {words}") from None
 
     def _words(self) -> str:
@@ -213,7 +213,7 @@ class Template:
 
 
 class ForkedProcess:
-    """A rank server that a template made. It is not a child of this process."""
+    """A rank server forked by a template. It is not a child of this process."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -235,7 +235,7 @@ class ForkedProcess:
         kill_process(self.pid)
 
     def __del__(self) -> None:
-        if self._handle >= 0:  # its end was never observed, because all waits were too short
+        if self._handle >= 0:  # its exit was never observed, because all waits were too short
             os.close(self._handle)
 
     def _ended(self, within_s: float) -> bool:
@@ -251,7 +251,7 @@ class ForkedProcess:
 
 
 def _first_process(info: int) -> int:
-    """Return the outside process id of the program that bwrap reports, or 0 if it reports none."""
+    """Return the outside process id of the program reported by bwrap, or 0 if none is reported."""
     said = b""
     with open(info, "rb", buffering=0) as pipe:
         poll = select.poll()

@@ -1,18 +1,18 @@
 """Limit a sandbox's memory, processor time and processes with the kernel's control groups.
 
 A memory group also counts memory that is not attributed to a process: page tables, memory areas, pipes, files
-in memory. A cpu group gets the same share as any other group, however many processes or sessions are in it.
-Without cpu groups the kernel gives each session an equal share, so hundreds of busy sessions would leave
-almost nothing to their neighbors (see "The autogroup feature" in sched(7)). Unlike RLIMIT_NPROC, a pids group
-also limits root, and does not count the user's processes outside the sandbox.
+in memory. A cpu group receives the same share as any other group, no matter how many processes or sessions it
+contains. Without cpu groups the kernel gives each session an equal share, so hundreds of busy sessions would
+leave almost no time for their neighbors (see "The autogroup feature" in sched(7)). Unlike RLIMIT_NPROC, a
+pids group also limits root, and does not count the user's processes outside the sandbox.
 
-`levels.Sandbox` puts each rank server into new groups. If none is available (no cgroup file system,
-or no permission to write to it), the results say so, and `guard` uses the kernel's figures for the whole
+`levels.Sandbox` puts each rank server into new groups. If groups are not available (no cgroup file system, or
+no permission to write to it), the results mention this, and `guard` uses the kernel's figures for the whole
 machine.
 
 In version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) the groups must be siblings of the creating
-process's group, because a group that contains processes cannot limit its children. Version 1 allows them
-anywhere, but has a separate tree for each kind.
+process's group, because a group that contains processes cannot limit its children. In version 1 they may be
+anywhere, but each kind has a separate tree.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
 _NAME = "real-ranks-"
 _REMOVAL_TIMEOUT_S = 2.0
-# Minimum age in seconds before the group of a process that we cannot see is removed: its owner may be in a
-# different process namespace, about to put a process into it.
+# Minimum age in seconds of a group to be removed if its owner is not visible: the owner may be in a different
+# process namespace, about to put a process into the group.
 _STALE_S = 60.0
 # Number of processes allowed beyond the limit, so that `guard` sees the excess and can report it.
 _EXTRA_PROCESSES = 100
@@ -58,7 +58,7 @@ class ProcessGroups:
 
     @property
     def killed(self) -> bool:
-        """Whether the kernel has killed one of its processes because the group reached its limit."""
+        """Whether the kernel has killed one of the group's processes because the group reached its limit."""
         for name in ("memory.events", "memory.oom_control") if self.bounds_memory else ():
             with suppress(OSError, ValueError):
                 words = (self.folders["memory"] / name).read_text(encoding="utf-8").split()
@@ -68,8 +68,8 @@ class ProcessGroups:
     def end(self) -> None:
         """Kill all processes in the group, including processes that have left their session."""
         folder = next(iter(self.folders.values()))
-        # If processes fork faster than their list is read, some are missing from the list, but not from the
-        # group.
+        # If processes fork faster than the list is read, some are missing from the list, but they are still
+        # in the group.
         with suppress(OSError):  # version 2 kills them all in one step
             (folder / "cgroup.kill").write_text("1", encoding="utf-8")
             return
@@ -78,7 +78,7 @@ class ProcessGroups:
         deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
         with suppress(OSError, ValueError):
             while time.monotonic() < deadline:
-                # a killed process stays in the list while its memory is being freed
+                # a killed process remains in the list while its memory is being freed
                 for pid in (pids := (folder / "cgroup.procs").read_text(encoding="utf-8").split()):
                     kill_process(int(pid))
                 if not pids:
@@ -106,7 +106,8 @@ def put_into_group(pid: int, max_bytes: int, max_processes: int) -> ProcessGroup
     for kind in KINDS:
         parent = _find_parent(kind)
         if folders and _is_v2() and parent != next(iter(folders.values())).parent:
-            # in version 2 a process is in only one group, so a second group would remove it from the first
+            # in version 2 a process belongs to only one group, so a second group would remove it from the
+            # first
             continue
         most = max_bytes if kind == "memory" else max_processes + _EXTRA_PROCESSES
         if parent is not None and _make_group(parent / name, kind, most, pid):
@@ -137,7 +138,7 @@ def _is_v2() -> bool:
 
 @cache
 def _find_parent(kind: str) -> Path | None:
-    """Return the folder for making groups of this kind, after testing it with a process that does nothing."""
+    """Return the folder for making groups of this kind, after testing it with an idle process."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
         # a user who may make a group may still not be allowed to move a process into it
@@ -170,8 +171,7 @@ def _candidates(kind: str) -> Iterator[Path]:
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if _is_v2() and "" in own:
         mine = _ROOT / own[""]
-        # A sibling of our own group first: in version 2 a group that has processes cannot limit its
-        # children.
+        # Try a sibling of our own group first: in version 2 a group with processes cannot limit its children.
         yield from (mine.parent, mine) if mine != _ROOT else (mine,)
     if kind in own:
         yield from (_ROOT / kind / own[kind], _ROOT / kind)
@@ -188,8 +188,8 @@ def _set_limit(folder: Path, kind: str, limit: int) -> None:
     if file is None:
         raise OSError(f"no {kind} controller")
     file.write_text(str(limit), encoding="utf-8")
-    # Forbid swap: it does not count as memory, so an answer over the limit would become slow instead of
-    # being killed.
-    with suppress(OSError):  # a kernel without swap accounting, or version 1
+    # Forbid swap. It does not count as memory, so an answer over the limit would become slow instead of being
+    # killed.
+    with suppress(OSError):  # the kernel has no swap accounting, or uses version 1
         if (swap := folder / "memory.swap.max").exists():
             swap.write_text("0", encoding="utf-8")

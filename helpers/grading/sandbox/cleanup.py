@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# A folder younger than this, in seconds, may be about to be locked.
+# Age in seconds below which a folder may be about to be locked.
 _NEW_S = 60.0
 
 
@@ -31,7 +31,7 @@ def hold_folder(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        with suppress(OSError):  # other processes also hold it
+        with suppress(OSError):  # other processes also hold the folder
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         os.close(fd)
@@ -45,7 +45,7 @@ def remove_unheld_folders(prefix: str) -> None:
             try:
                 told = os.fstat(fd)
                 if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: a process holds it
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError if a process holds it
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(fd)
@@ -72,8 +72,8 @@ def _try_to_hold(folder: Path) -> int:
 
 
 def _refuse_unless_ours(folder: Path, status: os.stat_result) -> None:
-    """Raise NotOurs if a different user could have written to a folder."""
-    # A folder's name is known after its first use, and any user may create a folder in the temporary folder.
+    """Raise NotOurs if another user could have written to a folder."""
+    # After its first use, a folder's name is known, and any user may create a folder in the temporary folder.
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid != os.geteuid() or mode != 0o700:
         raise NotOurs(

@@ -1,6 +1,6 @@
 """Watch a sandbox's use of resources from outside, and end the sandbox if it exceeds a limit.
 
-The kernel limits each process (`inside`), but only an observer outside can limit all of them together.
+The kernel limits each process (`inside`), but only an outside observer can limit all processes together.
 `LimitGuard` is a thread in the launcher's process, one for each sandbox.
 """
 
@@ -70,9 +70,7 @@ class LimitGuard:
             # Check the time first, because it does not require reading the processes, which may take long if
             # there are many processes or memory areas.
             self.found = self._reason_by_time()
-            with suppress(
-                OSError
-            ):  # a process exited while it was read; the next read will succeed
+            with suppress(OSError):  # a process exited while being read; the next read will succeed
                 self.found = self.found or self._reason_by_usage()
             if self.found:
                 # In a process namespace all processes end with the first. Without a namespace, each process
@@ -95,8 +93,8 @@ class LimitGuard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
-        # The kernel needs long to compute shares of pages, so they are read only when they might matter.
-        if used > limits.world_bytes:  # pages shared by fork were counted once for each process
+        # The kernel takes long to compute shares of pages, so they are only read when they might matter.
+        if used > limits.world_bytes:  # `used` counts pages shared by fork more than once
             used = sum(map(_proportional_bytes, pids))
         self.peak_bytes = max(self.peak_bytes, used)
         # Keep the largest sum: the time of a process that ended without being waited for is lost.
@@ -124,7 +122,7 @@ class LimitGuard:
 def read_threads(user: int) -> int:
     """Return the number of threads of a user on this machine."""
     count = 0
-    # RLIMIT_NPROC counts threads, and counts them for a user, not for a session.
+    # RLIMIT_NPROC counts the threads of a user, not those of a session.
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if path.stat().st_uid == user:
@@ -140,7 +138,7 @@ def sockets_of(pid: int) -> int:
 
 
 def files_of(pid: int) -> int:
-    """Return the number of files that a sandbox has in memory, or 0 if this user may not look."""
+    """Return the number of files that a sandbox has in memory, or 0 if this user may not read it."""
     count = 0
     for folder in _MEMORY_FOLDERS:
         with suppress(OSError):
@@ -150,7 +148,7 @@ def files_of(pid: int) -> int:
 
 
 def _kernel_bytes() -> int:
-    """Return the bytes used by the kernel on this machine that it cannot reclaim."""
+    """Return the number of bytes that this machine's kernel uses and cannot reclaim."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("SUnreclaim:"):
@@ -159,7 +157,7 @@ def _kernel_bytes() -> int:
 
 
 def _cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of the children that it has waited for."""
+    """Return the processor time of a process and of those children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         # Fields after the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
@@ -174,7 +172,7 @@ def _proportional_bytes(pid: int) -> int:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
                 used += int(line.split()[1]) << 10
-    except (OSError, ValueError):  # it has exited, or this user may not look
+    except (OSError, ValueError):  # the process has exited, or this user may not read it
         return _memory_and_threads(pid)[0]
     return used
 

@@ -1,6 +1,6 @@
 """Drop privileges inside the sandbox, in a rank server before it serves.
 
-`template_inside` and `landlocked` call `limit_process` before the server's program.
+`template_inside` and `landlocked` call `limit_process` before running the server's program.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def limit_process(
         from helpers.grading.sandbox import landlock
 
         landlock.restrict(readable, writable)
-    # Install the filter last, because the steps above may need calls that it refuses.
+    # Install the filter last, because the steps above may need calls that the filter refuses.
     from helpers.grading.sandbox import seccomp
 
     seccomp.install(metadata=not (readable or writable))
 
 
 def drop_capabilities() -> None:
-    """Drop root's privileges, such as lifting limits or configuring the network, except on its files."""
-    # Shrink the bounding set first: this needs CAP_SETPCAP, which is dropped with the rest.
+    """Drop root's privileges, such as lifting limits or configuring the network, except on root's files."""
+    # Shrink the bounding set first, because this needs CAP_SETPCAP, which is dropped with the rest.
     libc = ctypes.CDLL(None, use_errno=True)
     bound_capabilities()
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION_3, 0))
@@ -66,5 +66,5 @@ def drop_capabilities() -> None:
 def bound_capabilities() -> None:
     """Prevent programs started later, such as setuid programs, from regaining any capability."""
     for number in range(_MAX_CAPABILITIES):
-        with suppress(OSError):  # not root, or no such capability
+        with suppress(OSError):  # this user is not root, or the capability does not exist
             prctl(_PR_CAPBSET_DROP, number)

@@ -41,12 +41,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     if not version:
         raise OSError(errno.ENOSYS, "Landlock")
     libc = ctypes.CDLL(None, use_errno=True)
-    # Unhandled access remains allowed, and a bit unknown to the kernel is an error. So the bits must match
-    # the kernel's version exactly.
+    # Unhandled access remains allowed, and the kernel rejects unknown bits. So the bits must match the
+    # kernel's version exactly.
     handled = _ALL_BY_ABI.get(version, _ALL_NOW)
     # handled_access_fs, handled_access_net (none, because gloo's ports are not known in advance), scoped
     rules = struct.pack("QQQ", handled, 0, _SCOPES if version >= 6 else 0)
-    # The struct grew with each version, and an older kernel rejects unknown nonzero fields.
+    # The struct has grown with each version, and an older kernel rejects unknown nonzero fields.
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(libc, _CREATE, ctypes.create_string_buffer(rules, 24), size, 0)
     try:
@@ -56,7 +56,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
-        # The kernel requires this of processes without CAP_SYS_ADMIN, as for seccomp.
+        # As for seccomp, the kernel requires this of processes without CAP_SYS_ADMIN.
         prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:
@@ -65,12 +65,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
     try:
-        # O_PATH opens a file without permission to read it.
+        # With O_PATH, opening a file requires no permission to read it.
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        # The kernel rejects a rule for a file that contains access bits of folders.
+        # The kernel rejects a file's rule if it contains access bits of folders.
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= _FOR_FILES
         rule = ctypes.create_string_buffer(struct.pack("=Qi", access, fd), 12)

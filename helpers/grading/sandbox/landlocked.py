@@ -1,6 +1,7 @@
 """Run a rank server behind Landlock: a weaker sandbox for machines without bubblewrap.
 
-`levels` chooses it if the kernel has Landlock. `DOES_NOT_STOP` lists the attacks that it does not stop.
+`levels` chooses this sandbox if the kernel has Landlock. `DOES_NOT_STOP` lists the attacks that it does not
+stop.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from helpers.ranks.scratch import remove_tree
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
-# Contains torch's shared memory and multiprocessing's locks, so every sandbox needs it.
+# This folder contains torch's shared memory and multiprocessing's locks, so every sandbox needs it.
 _SHARED = Path("/dev/shm")
-# Some files in /dev/shm have a name only for a moment, while they are being created.
+# Some files in /dev/shm only have a name for a moment, while they are being created.
 _SETTLE_S = 0.1
 # Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
 _LIBRARY_PREFIXES = ("sem.mp-", "mpich_shm_", "torch_")
-# Time after creating such a file in which a process of a different sandbox may still open it by name.
+# Time after the creation of such a file in which a process of a different sandbox may still open it by name.
 _STARTS_S = 20.0
 _SCRATCH = "real-ranks-"
 
@@ -109,14 +110,15 @@ class LandlockSite:
         """Remove the files left by ranks in /dev/shm.
 
         A sandbox cannot change its umask, so its files are readable only by their owner, or are links. Files
-        are kept if they existed before, if others may read them, or if a process has them open, because other
-        programs of this user may also use /dev/shm. If other sandboxes run at the same time, new files of
-        libraries are kept until no process can be about to open them, because only root sees which processes
-        have them open.
+        are kept if they existed before, if others may read them, or if a process has opened them, because
+        other programs of this user may also use /dev/shm. If other sandboxes are running at the same time,
+        new files of libraries are kept until no process can be about to open them, because only root sees
+        which processes have opened them.
         """
         if not _private_shm_files() - self._before:
             return
-        # A semaphore has a name only while it is being created: removing it then would break its creator.
+        # A semaphore only has a name while it is being created, and removing it at that moment would break
+        # its creator.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private_shm_files() - self._before}
         left -= _open_shm_files() if left else set()

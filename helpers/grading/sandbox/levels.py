@@ -30,7 +30,7 @@ _REPORT_FORGERY = (
     "gradients or memory"
 )
 
-# Which attacks each level stops, and which it does not. `protection_here` adds this machine's missing limits.
+# The attacks that each level stops or does not stop. `protection_here` adds this machine's missing limits.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap",
@@ -54,7 +54,7 @@ _MISSING_CGROUPS = {
 
 
 def protection_here(level: str) -> Protection:
-    """Return which attacks a level stops on this machine, and which it does not. Every result lists them."""
+    """Return the attacks that a level stops or does not stop on this machine. Every result lists them."""
     protection = PROTECTION[level]
     if level == "none":
         return protection
@@ -113,7 +113,8 @@ class Plan:
             self._template().preload()
 
     def _template(self) -> Template:
-        # A template is useless if it was killed, or if it was made by a parent process before forking.
+        # A template is useless if it was killed, or if it was made by a parent process before this process
+        # was forked.
         if not self._templates or not self._templates[-1].alive:
             self._templates[:] = [Template(self.staged)]
         return self._templates[-1]
@@ -132,7 +133,7 @@ def choose_level(requested: str, staged: StagedFiles) -> str:
     if requested == "none":
         return requested
     said = []
-    # Each level is tried, because no file says whether the kernel allows it, especially in a container.
+    # Try each level, because no file shows whether the kernel allows it, especially in a container.
     for level, why_not in reasons.items():
         if requested in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
@@ -165,7 +166,7 @@ class Sandbox:
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
         most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
-        # Before any rank is forked, because children start in the group of their parent.
+        # Do this before any rank is forked, because children start in the group of their parent.
         self.group = put_into_group(first, most, plan.limits.processes) if first else None
         bounded = self.group is not None and self.group.bounds_memory
         self.guard = LimitGuard(first, plan.limits, enclosed, bounded) if first else None
@@ -189,7 +190,7 @@ class Sandbox:
 
     @property
     def found(self) -> Exceeded | None:
-        """The limit because of which the guard or the kernel ended the sandbox, or None."""
+        """The limit for which the guard or the kernel ended the sandbox, or None."""
         if self.group is not None and self.group.killed:
             limits = self.plan.limits
             most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20
@@ -213,7 +214,7 @@ class Sandbox:
         if self.guard:
             self.guard.close()
         if self.group:
-            # first, because running processes would undo the sweep of the site
+            # end them first, because running processes would undo the sweep of the site
             self.group.end()
         self.connection.close()
         if self.group:

@@ -1,7 +1,7 @@
 """Refuse, with a seccomp filter, system calls that no answer needs.
 
-`inside` installs the filter in the rank server before it forks ranks; it cannot be removed. The filter is a
-small program in classic BPF. See "Seccomp BPF" in the kernel's documentation.
+`inside` installs the filter in the rank server before it forks ranks. The filter cannot be removed. The
+filter is a small program in classic BPF. See "Seccomp BPF" in the kernel's documentation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
-    # In a new user namespace a process has every capability over new mounts and networks, and reaches
+    # In a new user namespace, a process has every capability over new mounts and networks, and can call
     # kernel code that otherwise only root can call.
     "unshare": (272, 97),
     "setns": (308, 268),
@@ -74,7 +74,8 @@ _REFUSED_CALLS: dict[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
-    # With these calls, which act on all processes of a user, an answer could slow down others and the grader.
+    # These calls act on all processes of a user, so an answer could use them to slow down other answers and
+    # the grader.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }
@@ -106,8 +107,8 @@ _METADATA_CALLS: dict[str, tuple[int | None, int | None]] = {
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
-# Calls whose first argument is a process. Only 0, the calling process, is allowed, because otherwise a
-# process could lower the priority of any process of the same user, or move it to a single core.
+# Calls whose first argument is a process. Only 0, the calling process, is allowed. Otherwise a process could
+# lower the priority of any process of the same user, or move it to a single core.
 _SELF_ONLY_CALLS: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
@@ -121,8 +122,8 @@ _SETLEASE = 1024
 # Socket families: Unix, IPv4, IPv6, and netlink, which glibc uses to list addresses. Other families, such
 # as sockets to the host of a virtual machine, ignore namespaces.
 _FAMILIES = (1, 2, 10, 16)
-# Protocols: the family's default, TCP and UDP. The bytes of others (UDP-Lite, SCTP, netlink between
-# processes) are not counted.
+# Protocols: the family's default, TCP and UDP. Bytes of other protocols (UDP-Lite, SCTP, netlink between
+# processes) would not be counted.
 _PROTOCOLS = (0, 6, 17)
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
@@ -145,7 +146,7 @@ def filter_program(metadata: bool = True) -> bytes:
     refuse = _ERRNO | errno.EPERM
     code = [
         (_LOAD, 0, 0, 4),
-        # The 32-bit entry point numbers calls differently, so a process using it is killed.
+        # Calls have different numbers at the 32-bit entry point, so a process using it is killed.
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),

@@ -21,7 +21,7 @@ from helpers.grading.sandbox.cleanup import hold_folder, remove_unheld_folders
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
 _SERVER = (
-    "helpers.vocabulary",  # the package itself imports it
+    "helpers.vocabulary",  # imported by the package itself
     "helpers.ranks.server",
     "helpers.ranks.worker",
     "helpers.trace.kernels",
@@ -29,7 +29,7 @@ _SERVER = (
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )
-# Folders without anything to hide, because answers may import their contents from `helpers`.
+# Folders with nothing to hide, because answers may import their contents from `helpers`.
 _WHOLE_PACKAGES = (
     "helpers/views",
     "helpers/ranks",
@@ -38,7 +38,7 @@ _WHOLE_PACKAGES = (
     "helpers/data",
 )
 
-# A sandbox's /etc, except for the linker's settings. Nothing in it comes from this machine.
+# A sandbox's /etc, except for the linker's settings. None of it comes from this machine.
 _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -58,13 +58,13 @@ class StagedFiles:
         for path in sorted(needed_files()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # keep the modification time, by which Python decides whether bytecode is up to date
+            # keep the modification time, which shows Python whether bytecode is up to date
             shutil.copy2(path, target)
             with suppress(FileNotFoundError):
                 compiled = Path(cache_from_source(str(target)))
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
-        # Make the missing bytecode here, because sandboxes cannot write any, so each would compile the course
+        # Make the missing bytecode here: sandboxes cannot write any, so each of them would compile the course
         # again.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
@@ -96,7 +96,7 @@ def needed_files() -> frozenset[Path]:
             continue
         seen.add(name)
         found.add(path)
-        if name != "helpers":  # `helpers` names all modules, but imports only the used ones
+        if name != "helpers":  # `helpers` lists all modules, but only imports those that are used
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)
@@ -111,7 +111,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the course's modules that a file imports or names in a string, for example for import_module."""
+    """Yield the course's modules that a file imports or mentions in a string, as for import_module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -5,10 +5,10 @@
                                                             `--fork--> rank server, the first process there
                                                                          `--fork--> ranks
 
-Importing torch takes a second, forking a few milliseconds, so every submission can have a separate rank
-server at almost no cost. The template runs only the course's code; a server drops all privileges before it
-serves. `bubblewrapped.Template` starts the template and holds the other end of its socket; the template ends
-when that socket closes.
+Importing torch takes a second, but forking takes a few milliseconds, so every submission can have a separate
+rank server at almost no cost. The template only runs the course's code, and a server drops all privileges
+before it serves. `bubblewrapped.Template` starts the template and holds the other end of its socket. When
+this socket closes, the template exits.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main(fd: int) -> None:
     """Execute the grader's requests, which arrive on `fd`, until `fd` closes. Must run in the only thread."""
     control = Messages(socket.socket(fileno=fd), max_fds=16)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # not the grader's umask, because a server running as a different user must be able to use folders made
-    # here
+    # do not use the grader's umask, because a server running as a different user must be able to use folders
+    # made here
     os.umask(0o022)
     preload.import_all(_DRIVERS)
     control.send({"ready": True})
@@ -73,15 +73,15 @@ def main(fd: int) -> None:
                     os.close(each)
 
 
-def _fork_keeper(own: int, request: dict[str, Any], fd: int, log: int) -> int:
+def _fork_keeper(control_fd: int, request: dict[str, Any], fd: int, log: int) -> int:
     """Fork the parent of a new rank server. Return its process id."""
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(own)
+            os.close(control_fd)
             _run_namespace_parent(request, fd, log)
         except BaseException:
-            traceback.print_exc()  # the launcher shows it
+            traceback.print_exc()  # the launcher shows this traceback
         finally:
             os._exit(70)
     return pid
@@ -90,7 +90,7 @@ def _fork_keeper(own: int, request: dict[str, Any], fd: int, log: int) -> int:
 def _run_namespace_parent(request: dict[str, Any], fd: int, log: int) -> None:
     """Enter new namespaces, fork their first process, and wait until it exits."""
     end_with_parent()
-    # Only the next child is in the new process namespace, as its process 1. When it exits, the kernel kills
+    # Only the next child is in the new process namespace, as process 1. When it exits, the kernel kills
     # everything in the namespace, including processes that left their session.
     _call("unshare", _CLONE_FLAGS)
     first = os.fork()
@@ -103,7 +103,7 @@ def _run_namespace_parent(request: dict[str, Any], fd: int, log: int) -> None:
             os._exit(70)
     for each in (fd, log):
         os.close(each)
-    # The keeper stays as the parent: if the template exits, so do the keeper and the server.
+    # The keeper stays as the parent, so that the keeper and the server exit with the template.
     os.waitpid(first, 0)
     os._exit(0)
 
@@ -111,14 +111,14 @@ def _run_namespace_parent(request: dict[str, Any], fd: int, log: int) -> None:
 def _serve(request: dict[str, Any], fd: int, log: int) -> None:
     """Prepare the namespaces as their first process, drop all privileges, and run a rank server."""
     enter_namespaces(int(request["disk_bytes"]), request["kept"])
-    # If the server fails before it serves, its output is shown to the instructor.
+    # If the server fails before it serves, the instructor sees its output.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
-    # Without a controlling terminal no program can type into the grader's with TIOCSTI.
+    # Without a controlling terminal, no program can use TIOCSTI to type into the grader's terminal.
     os.setsid()
     change_user(int(request["user"]))
-    end_with_parent()  # again, because changing the user has cleared this setting
+    end_with_parent()  # call it again, because changing the user has cleared the setting
     os.chdir("/tmp")
     os.mkdir(request["folder"])
     limit_process(request["limits"])
@@ -142,7 +142,7 @@ def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
     for folder, fd in held.items():
         own = next(each for each in OWN_FOLDERS if folder.startswith(f"{each}/"))
         top = f"{own}/{folder.removeprefix(own).split('/')[1]}"
-        # made read-only below, because ranks could otherwise move its contents
+        # it is made read-only below, because otherwise ranks could move its contents
         if folder != top and top not in tops:
             os.mkdir(top)
             _call("mount", b"tmpfs", top.encode(), b"tmpfs", _NOSUID_NODEV, b"mode=755")
@@ -152,10 +152,10 @@ def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
         os.close(fd)
     for top in tops:
         _call("mount", None, top.encode(), None, _REMOUNT_READ_ONLY | _NOSUID_NODEV, None)
-    # still usable, but their times and permissions cannot pass information to the next server
+    # they remain usable, but their times and permissions cannot pass information to the next server
     for name in _SHARED_DEVICES:
         _call("mount", None, f"/dev/{name}".encode(), None, _REMOUNT_READ_ONLY, None)
-    # A /proc of the new process namespace, because the old one shows other servers' processes.
+    # Mount a /proc of the new process namespace, because the old one shows other servers' processes.
     _call("mount", b"proc", b"/proc", b"proc", _NOSUID_NODEV | _NOEXEC, None)
     # gloo needs the loopback interface, which is down in a new network. SIOCSIFFLAGS brings it up without
     # `ip`.
@@ -169,10 +169,10 @@ def change_user(user: int) -> None:
     """Change from root to a user without files (0: change nothing). `limit_process` drops the rest."""
     if user:
         bound_capabilities()
-        # Groups first, because only root may drop them.
+        # Drop groups first, because only root may drop them.
         os.setgroups([])
         os.setresgid(user, user, user)
-        # All three ids, because a saved user id of 0 would allow a return to root.
+        # Set all three ids, because a saved user id of 0 would allow a return to root.
         os.setresuid(user, user, user)
 
 
