@@ -83,7 +83,8 @@ def test_the_command_prints_a_program(command: str) -> None:
 
 def test_names_part_longer_than_session() -> None:
     with pytest.raises(
-        ValueError, match="The part “Find the rank that hangs, from flight records” takes 25 minutes"
+        ValueError,
+        match="The part “Find the rank that hangs, from flight records” takes 25 minutes",
     ):
         divide_path(known(), paths()["hang"], 11)
 
