@@ -8,6 +8,4 @@ def untested(version: str) -> str:
     if version.partition("+")[0] in TESTED:
         return ""
     tested = " and ".join(TESTED)
-    return (
-        f"torch {version} was never tested with the course ({tested} were): verdicts may be wrong"
-    )
+    return f"torch {version} has not been tested with the course ({tested} have): verdicts may be wrong"

@@ -116,7 +116,7 @@ class _Search:
         need: Need,
         edges: dict[Position, set[Position]],
     ) -> None:
-        """Queue the statements that give `name` its value at `point`. Soft edges never fail."""
+        """Queue the statements that set `name` at `point`. Raises no error for `optional_edges`."""
         is_soft = edges is self.optional_edges
         binders = self.listing.binders_at(name, point)
         if not binders and not is_soft:

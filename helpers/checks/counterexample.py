@@ -44,7 +44,10 @@ CaseSimplifier = Callable[[Case], Case | None]
 
 @dataclass(frozen=True)
 class Presentation:
-    """Options for showing a failing case. matches: see `match_mistakes`. is_for_learner: for a learner."""
+    """Options for showing a failing case.
+
+    matches: see `match_mistakes`. is_for_learner: whether a learner sees it.
+    """
 
     worlds: Worlds
     simplify_case: CaseSimplifier

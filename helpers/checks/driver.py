@@ -175,7 +175,7 @@ def _copy(value: Any) -> Any:
 
 
 def _changed_keys(old: Any, new: Any) -> list[str]:
-    """Return a suffix to an argument's name for each change: the key of a dict, "" for other values."""
+    """Return, for each change, what to add to the argument's name: a dict's key in brackets, or ""."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [*old, *(key for key in new if key not in old)]
         return [

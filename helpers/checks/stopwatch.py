@@ -24,7 +24,7 @@ FIRST_OUTLIER = (2, 5)
 
 BETWEEN_OUTLIERS = (15, 20)
 MAX_TIMINGS, MAX_ARGUMENT_TUPLES = 10_000, 500
-"""Limits of a case's timings and of their distinct arguments: far more than any answer needs."""
+"""Maximum number of timings in a case, and of different arguments: far more than any answer needs."""
 
 
 @dataclass(frozen=True)

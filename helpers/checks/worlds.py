@@ -30,8 +30,8 @@ MAX_EVENTS = 5_000
 
 No answer needs a tenth of this number.
 """
-# Processor time of a world with many turns. Beyond it, each case is tried in a separate world with a full
-# budget.
+# Processor time for a world that runs several turns. Beyond it, each case is tried in a separate world with a
+# full budget.
 _SHARED_WORLD_CPU_S = 4.0
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]

@@ -133,7 +133,7 @@ class _File(msgspec.Struct):
 
 
 def decode(text: str) -> Progress:
-    """Return the progress stored in a text. Raises ProgressFormatError, with the reason, if it fails."""
+    """Return the progress stored in a string. Raises ProgressFormatError, with the reason, if it fails."""
     try:
         content = msgspec.json.decode(text, type=_File)
     except msgspec.ValidationError as error:

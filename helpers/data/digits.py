@@ -53,7 +53,7 @@ def mnist(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
     if len(images) != len(labels):
         raise DataFileError(
             f"{folder}: {len(images):,} images and {len(labels):,} labels. "
-            "Are the two files of one data set?"
+            "Do the two files belong to the same data set?"
         )
     if len(labels) and labels.max() > 9:
         raise DataFileError(f"{folder}: a label is {labels.max().item()}; digits end at 9.")

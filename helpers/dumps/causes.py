@@ -166,7 +166,7 @@ def find_lonely_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
         direction = "to" if event.op == "send" else "from"
         summary = (
             f"Rank {event.rank} waits in {event.call} {direction} rank {peer}{at(event)}, but rank {peer} "
-            f"has not called {counterpart} for it."
+            f"has not called the matching {counterpart}."
         )
         if peer in busy:
             other = busy[peer]

@@ -9,7 +9,7 @@ failure (`machine_faults`), the answer runs once more at the end of the batch, w
 so that no other answer has to wait.
 
 So an answer can only fail in a sandbox that ran no other part of its submission, and its feedback comes from
-ranks that had not received hidden inputs. The exercises of a submission only share its time budget: each may
+ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each may
 use half of the remaining time. With Landlock, sandboxes share /dev/shm: leftover files are removed when a
 sandbox ends, but two sandboxes that run at the same time can communicate through them.
 
@@ -307,7 +307,7 @@ class Grader:
         if (kept := self._cached(exercise, answer)) is not None:
             return restore_cell_names(kept, cells)
         minutes = plural(math.ceil(max(0.0, budget.wall_s) / 60), "more minute")
-        self.print_line(f"{job.learner}: {exercise.name} is tried again alone, up to {minutes}")
+        self.print_line(f"{job.learner}: {exercise.name} will run again alone, for up to {minutes}")
         began = time.monotonic()
         with self.plan.lock.hold_exclusive() as is_alone:
             again = self._try_once(exercise, answer, budget)

@@ -191,7 +191,7 @@ def _check_result(
         return grade(exercise, answer, cell_mark, secret, connection=connection, matches=matches)
     except MemoryError:
         why = "it takes too much memory"
-    except Exception as error:  # caused by the data or by this machine, as decided by the grader
+    except Exception as error:  # caused by the data or by this machine: the grader finds out which
         why = f"{type(error).__name__}: {str(error)[:_MAX_ERROR_CHARS]}"
     return CheckResult(
         exercise.name, exercise.heading, Outcome.CRASHED, message=_unjudged_message(why)

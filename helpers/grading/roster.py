@@ -132,7 +132,7 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
 
 
 def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int, str], str]:
-    """Return the learners found by their platform's number, by row, and the number's column."""
+    """Return {row: learner} for learners found by their platform's number, and that number's column."""
     found: dict[int, str] = {}
     used = ""
     named: dict[str, set[int]] = {}

@@ -92,7 +92,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
         )
     except (OSError, RuntimeError, asyncssh.Error) as error:
         raise LaunchError(
-            f"Dask did not start by ssh on {', '.join(names)}: {error}. Check that {sys.executable}, "
+            f"Dask did not start over ssh on {', '.join(names)}: {error}. Check that {sys.executable}, "
             "with Dask, exists there."
         ) from None
 

@@ -189,7 +189,7 @@ def preload_next_time(world: World, state: ImportState) -> None:
 
 @contextmanager
 def show_check(exercise: str) -> Iterator[None]:
-    """Show the ranks of the block's launches in the notebook if the check of an exercise is slow."""
+    """While the block runs, show its launches' ranks in the notebook if the exercise's check is slow."""
     display = CheckDisplay(exercise)
     token = _check_display.set(display)
     try:

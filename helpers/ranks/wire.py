@@ -346,7 +346,7 @@ class _Reader:
         values = [self.decode_value(part, depth + 1) for part in parts]
         _check_names(name, fields)
         if len(fields) != len(values):
-            raise WireError("a tuple with other names than parts")
+            raise WireError("a tuple with more or fewer names than parts")
         kind = (name, *fields)
         if kind not in self.named:
             if len(self.named) >= MAX_NAMED_TUPLES:
@@ -419,7 +419,7 @@ def _check_hashes(parts: list[Any]) -> None:
     """Refuse elements of a set chosen to have equal hashes, because inserting them takes quadratic time."""
     hashes = sorted(map(hash, parts))
     if any(one == other for one, other in zip(hashes, hashes[MAX_EQUAL_HASHES:], strict=False)):
-        raise WireError("a set of parts with one hash")
+        raise WireError("a set with too many elements that have the same hash")
 
 
 def _is_size(value: Any) -> bool:

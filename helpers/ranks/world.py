@@ -155,7 +155,7 @@ def _torchrun_variables(
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
         # torchrun's agent listens at MASTER_PORT from the start, and sets "True". With
-        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it leaves the listening to rank 0, as here, and sets "False".
+        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 it lets rank 0 listen, as here, and sets "False".
         # With "True" no rank opens the store, so init_process_group("gloo") fails after its timeout, also
         # in processes spawned by a rank, and also at a port chosen by a script.
         "TORCHELASTIC_USE_AGENT_STORE": "False",

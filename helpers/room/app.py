@@ -211,7 +211,7 @@ class _Service:
         if self.room.find_login is not None and token and not (known or right):
             user = await self.room.find_login(token)
         if not (known or right or user):
-            raise HTTPException(403, "This is not the code of the room.")
+            raise HTTPException(403, "This is not the room's code.")
         if known and self.room.find_login is not None:
             user = known.name  # a user cannot take another user's name
         name = _displayable_name(user or message.name)

@@ -1,4 +1,4 @@
-"""Replace processes that a script starts as its ranks by the ranks that are already running.
+"""Replace processes that a script starts as its ranks with the ranks that are already running.
 
     for rank in range(4):                           on rank 2:
         p = mp.Process(target=work, args=(rank,))

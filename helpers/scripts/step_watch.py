@@ -111,8 +111,8 @@ class StepWatch:
     # Whether the script called torch.distributed itself, or split its samples among ranks.
     _cooperates: bool = False
     _is_finished: bool = False
-    # Direct calls of the script that some optimizer has not processed yet, and the number of earlier, dropped
-    # calls.
+    # Calls made by the script itself that at least one optimizer has not processed yet, and the number of
+    # earlier calls, which were dropped.
     _calls: list[_Call] = field(default_factory=list)
     _dropped_calls: int = 0
     # (id of a parameter, group) -> number of reductions of its gradient since its optimizer's last step.

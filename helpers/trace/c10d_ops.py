@@ -52,7 +52,7 @@ _OPS = {
     "barrier": Op("barrier", "barrier", c10d.BarrierOptions),
     "monitored_barrier_": Op("barrier", "monitored_barrier"),
 }
-# gather_into_tensor_ exists since torch 2.15.
+# gather_into_tensor_ was added in torch 2.15.
 OPS = {name: op for name, op in _OPS.items() if hasattr(torch.ops.c10d, name)}
 
 # An argument's name in a schema -> its field in the options object.

@@ -64,7 +64,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
 
 
 def _marks(failure: RankFailure | None) -> dict[int, str]:
-    """Return a word for each rank where a failure began."""
+    """Return {rank: word} for the ranks on which the failure began, such as "died"."""
     if isinstance(failure, RankFailed):
         return {failure.rank: "failed"}
     if isinstance(failure, RankDied):

@@ -93,7 +93,7 @@ def groups_of(source: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...
 
 
 def panels_of(groups: Sequence[Group]) -> tuple[Panel, ...]:
-    """Put each group into the first panel without a common rank."""
+    """Put each group into the first panel with which it has no rank in common."""
     panels: list[list[Group]] = []
     for group in groups:
         free = (p for p in panels if not any(set(group) & set(other) for other in p))

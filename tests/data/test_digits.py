@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from helpers.data import idx
 from helpers.data.digits import IMAGES, LABELS, MNIST_FOLDER_VARIABLE, digits, small_digits
@@ -40,6 +39,8 @@ def test_the_default_is_scikit_learns_digits(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_digits_equal_those_of_scikit_learn() -> None:
+    from sklearn.datasets import load_digits  # slow, and needed here only
+
     found = load_digits()
     x, y = small_digits()
     assert torch.equal(x, torch.from_numpy(found.data).float() / 16)

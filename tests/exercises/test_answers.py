@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -28,30 +29,35 @@ pytestmark = pytest.mark.usefixtures("preloaded")
 
 PART, PARTS = map(int, os.environ.get("PROVE_PART", "0/1").split("/"))
 """Which part of the exercises to try: `.ci/run` has only an hour, and tries another part each day."""
-ALL = [
-    (exercise, known)
-    for number, exercise in enumerate(exercises().values())
-    if number % PARTS == PART
-    for known in known_answers(exercise)
-    if known.source
-]
-PAIRS = [
-    pytest.param(exercise, known, id=f"{exercise.name}: {known.kind.value}{known.title}")
-    for exercise, known in ALL
-]
+
+
+@cache
+def _answers() -> list[tuple[Exercise, KnownAnswer]]:
+    return [
+        (exercise, known)
+        for number, exercise in enumerate(exercises().values())
+        if number % PARTS == PART
+        for known in known_answers(exercise)
+        if known.source
+    ]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize proofs with their answers, unless the run excludes proofs: collecting takes seconds."""
-    if metafunc.definition.get_closest_marker("prove"):
-        is_excluded = "and not prove" in metafunc.config.option.markexpr
-        name = metafunc.config.option.keyword
-        pairs = [
-            each
-            for each in PAIRS
-            if name not in exercises() or f"{each.id}".startswith(f"{name}: ")
-        ]
-        metafunc.parametrize(("exercise", "known"), [] if is_excluded else pairs)
+    """Parametrize tests of answers, unless the run excludes them: reading all answers takes seconds."""
+    mark = next(metafunc.definition.iter_markers("prove"), None) or next(
+        metafunc.definition.iter_markers("soak"), None
+    )
+    if mark is None:
+        return
+    is_excluded = f"and not {mark.name}" in f"and {metafunc.config.option.markexpr}"
+    name = metafunc.config.option.keyword
+    pairs = [
+        pytest.param(exercise, known, id=f"{exercise.name}: {known.kind.value}{known.title}")
+        for exercise, known in ([] if is_excluded else _answers())
+        if (name not in exercises() or exercise.name == name)
+        and (mark.name == "prove" or known.kind is AnswerKind.RIGHT)
+    ]
+    metafunc.parametrize(("exercise", "known"), pairs)
 
 
 @pytest.mark.prove
@@ -68,14 +74,6 @@ def test_hidden_cases_do_too(exercise: Exercise, known: KnownAnswer) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("secret", RARE)
-@pytest.mark.parametrize(
-    ("exercise", "known"),
-    [
-        pytest.param(*pair, id=str(pair[1].title))
-        for pair in ALL
-        if pair[1].kind is AnswerKind.RIGHT
-    ],
-)
 def test_right_answers_pass_on_rare_cases(
     exercise: Exercise, known: KnownAnswer, secret: str
 ) -> None:

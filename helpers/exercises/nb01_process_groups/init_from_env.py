@@ -2,8 +2,8 @@
 
 - Your function gets no arguments, and it needs none, because `init_process_group` reads four of the five
   variables itself. Which one do you have to read yourself?
-- `dist.init_process_group("gloo")` means `init_method="env://"`. After joining, ask the group for rank and
-  world size, and `os.environ` for LOCAL_RANK.
+- `dist.init_process_group("gloo")` uses `init_method="env://"` by default. After joining, ask the group for
+  rank and world size, and `os.environ` for LOCAL_RANK.
 - After `dist.init_process_group("gloo")`, the group knows two of the numbers: `dist.get_rank()` and
   `dist.get_world_size()`. The third is a string in `os.environ`, so convert it with `int`.
 """

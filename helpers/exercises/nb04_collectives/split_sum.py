@@ -2,7 +2,7 @@
 
 - `reduce_scatter` adds up the tensors and leaves a part of the sum on each rank. What is missing if the
   length is not a multiple of the world size?
-- Rounding up, a part has `each = -(-len(x) // world_size)` elements. Add zeros at the end until there are
+- Each part has `each = -(-len(x) // world_size)` elements, rounded up. Add zeros at the end until there are
   `each * world_size` elements, because zeros change no sum. Afterwards, drop the added elements.
 - padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out = x.new_empty(each);
   dist.reduce_scatter_single(out, padded). `r * each` elements come before rank r's part. So `len(x) - r *

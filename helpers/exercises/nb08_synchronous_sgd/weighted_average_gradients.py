@@ -2,8 +2,8 @@
 
 - A rank's gradient is a mean over its own samples. What should you multiply it by to get back the sum over
   these samples?
-- All ranks need the number of all samples, so add up `torch.tensor(float(samples))` by calling all_reduce. A
-  rank without samples contributes zeros.
+- All ranks need the total number of samples, so add up `torch.tensor(float(samples))` by calling all_reduce.
+  A rank without samples contributes zeros.
 - total = torch.tensor(float(samples)); dist.all_reduce(total). For each p: g = torch.zeros_like(p) if p.grad
   is None else p.grad; g *= samples / total; dist.all_reduce(g); p.grad = g.
 """

@@ -268,7 +268,7 @@ def _watch_in_flight(problems: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _watch_repeats(module: nn.Module) -> Iterator[list[str]]:
-    """Yield a list that receives the name of a span if a gradient in flight is reduced again."""
+    """Yield a list. If a gradient is reduced again while in flight, the name of a span is added to it."""
     begin, calls, repeats = adversarial._InFlightCall.__init__, list[Any](), list[str]()
 
     def compare_with_open_calls(self: Any, *args: Any) -> None:

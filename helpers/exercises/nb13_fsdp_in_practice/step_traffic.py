@@ -3,8 +3,8 @@
 - Begin with one layer and one microbatch. What does a rank pass to a gather, its shard or the whole layer?
   And what does it pass to a scatter?
 - To gather weights for forward, a rank passes n // ranks elements of param_bytes in each microbatch. With
-  `reshard`, it passes the same number again for backward. A scatter gets n elements of reduce_bytes. There is
-  one scatter for each microbatch, or only one in all.
+  `reshard`, it passes the same number again for backward. A scatter gets n elements of reduce_bytes. With
+  `wait`, there is only one scatter in all; otherwise, there is one for each microbatch.
 - n = sum(layers); gathers = 2 if reshard else 1; gathered = microbatches * gathers * n // ranks *
   param_bytes; scattered = (1 if wait else microbatches) * n * reduce_bytes; held = n * reduce_bytes if
   wait else n // ranks * 4.

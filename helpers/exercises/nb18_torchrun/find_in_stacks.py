@@ -7,7 +7,8 @@
   function may have several callers.
 - frames = re.findall(r'File "(.+)", line ([0-9]+) in (.+)', text.rpartition("Current thread")[2]). own =
   [frame for frame in frames if frame[0] == "train.py"]. The most common of these lists belongs to the
-  waiting ranks. Its first line is the line, and the last function in distributed_c10d.py is the call.
+  waiting ranks. `line` is the line of its first frame, and `call` is the last function in
+  distributed_c10d.py.
 """
 
 from typing import Any

@@ -139,7 +139,7 @@ def effort_points(heading: Heading) -> float:
 def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy:
     """Read a policy file. Raise PolicyError if it cannot be used.
 
-    learners: the learner's name by each text that may denote the learner, to check extensions. None if the
+    learners: each text that may denote a learner -> the learner's name, to check extensions. None if the
     class is not known.
     """
     try:

@@ -36,8 +36,8 @@ class OptimizerSteps(NamedTuple):
 
     keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the sufficient bytes
     for the state, and in all. known, here and below: the names of tensors, such as a whole weight, by their
-    bytes. second: when a second optimizer is made, one of `SECOND_OPTIMIZERS`. With a second optimizer, bytes
-    are not counted.
+    bytes. second: one of `SECOND_OPTIMIZERS`, which says when a second optimizer is created. With a second
+    optimizer, bytes are not counted.
     """
 
     weights: Sequence[torch.Tensor]

@@ -9,7 +9,8 @@ import torch
 
 
 class Role(NamedTuple):
-    """What one rank is given. mixes: the numbers by which its function turns one tensor into another.
+    """What one rank is given. mixes: the matrices with which the rank's function turns one tensor into
+    another.
 
     part: a trainer's rows of the matrix, or a generator's columns, zeros. mixes: of a generator, one matrix
     [size, rows] for each batch; of a trainer, [own rows, size] and [size, columns].

@@ -107,7 +107,7 @@ def train_whole(answer: Any, plan: dict[str, Any]) -> dict[str, Any]:
             with (here / "losses").open("a", encoding="utf-8") as file:
                 file.write(json.dumps([step, loss]) + "\n")
         if kill and step == kill[1]:
-            dist.barrier()  # all have made this step
+            dist.barrier()  # every rank has taken this step
             if dist.get_rank() == kill[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -317,7 +317,7 @@ def try_save(
     other = torch.optim.AdamW(fresh.parameters(), lr=0.01)
     try:
         told["done"] = trainer.load(fresh, other, folder)
-    except (Exception, CheckpointException) as error:  # the files are the answer's
+    except (Exception, CheckpointException) as error:  # the answer wrote these files
         reasons = re.findall(r"\w+Error: .*", str(error)) or [type(error).__name__]
         return {**told, "error": reasons[-1][:300]}
     state = other.state[fresh.table]
