@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 # Set this before torch is loaded, here and in all processes that tests start. Otherwise OpenMP's threads
@@ -23,7 +26,7 @@ import psutil
 import pytest
 
 from helpers.ranks import launcher, magics
-from tests.template import template
+from tests.template import template, wait_for_template
 
 LEAK_S = 5.0
 ORDINARY_S = 250
@@ -160,11 +163,42 @@ def _folders() -> set[object]:
     return found | (set(mine.glob("world-*")) if mine is not None else set())
 
 
+TEMPLATE = "RR_TEST_TEMPLATE"
+"""The variable with the folder of the template shared by all workers."""
+stop_template = pytest.StashKey[Callable[[], None]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """If several workers run the tests, start one template for all of them, while they collect tests."""
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or sys.platform != "linux" or config.getoption("dist", "no") == "no":
+        return
+    folder = tempfile.mkdtemp(prefix="rr-", dir="/tmp")
+    stack = ExitStack()
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    start = threading.Thread(target=stack.enter_context, args=[template(Path(folder))])
+    start.start()
+    os.environ[TEMPLATE] = folder
+
+    def stop() -> None:
+        start.join()
+        stack.close()
+
+    config.stash[stop_template] = stop
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash.get(stop_template, lambda: None)()
+
+
 @pytest.fixture(scope="session")
 def forking_python() -> Iterator[str]:
     """The path of a Python that forks what it runs from a process that has imported torch."""
     if sys.platform != "linux":
         yield sys.executable  # a fork of such a process works only on Linux
+        return
+    if shared := os.environ.get(TEMPLATE):
+        yield wait_for_template(Path(shared))
         return
     # short: a socket's path may have 107 characters
     folder = tempfile.TemporaryDirectory(prefix="rr-", dir="/tmp")

@@ -31,6 +31,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,10 +57,22 @@ _LIBRARIES = (
 )
 
 
+_SOCKET, _PYTHON = "template.socket", "python"
+
+
+def wait_for_template(folder: Path) -> str:
+    """Wait until a template started elsewhere is ready, and return the path of its `python`."""
+    deadline = time.monotonic() + READY_S
+    while not (folder / _SOCKET).exists():
+        assert time.monotonic() < deadline, "the template does not start"
+        time.sleep(0.1)
+    return str(folder / _PYTHON)
+
+
 @contextlib.contextmanager
 def template(folder: Path) -> Iterator[str]:
     """Start a template, and yield the path of its `python`. All forks end with the template."""
-    path, python = folder / "template.socket", folder / "python"
+    path, python = folder / _SOCKET, folder / _PYTHON
     here = Path(__file__)
     hand_over = shlex.join([sys.executable, "-IS", f"{here.parent}/quick/hand_over.py", str(path)])
     python.write_text(f'#!/bin/sh\nexec {hand_over} "$@"\n')
@@ -103,8 +116,9 @@ def main(path: str, python: str) -> None:
     assert len(os.listdir("/proc/self/task")) == 1, "of all threads a fork copies only one"
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(path)
+    listener.bind(path + ".new")
     listener.listen(100)
+    os.rename(path + ".new", path)  # clients may connect as soon as the path exists
     wake, write = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(write, False)

@@ -81,6 +81,7 @@ def test_core_opens_lab(core: Path) -> None:
     assert done.stdout.splitlines()[-1] == version("jupyterlab")
 
 
+@pytest.mark.extended
 def test_core_checks_a_notebook(core: Path) -> None:
     done = course(core, "check", "00", "--only", "0.1")
     assert done.returncode == 0, done.stderr

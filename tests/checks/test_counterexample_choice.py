@@ -80,6 +80,7 @@ def test_shows_swapped_axes_on_nonsquare_grid() -> None:
     assert any(case.passed and "2 x 2" in case.label for case in result.cases)
 
 
+@pytest.mark.extended
 def test_keeps_unchanged_cases() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     exercise = get("row_and_column_groups")

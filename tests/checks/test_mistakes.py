@@ -320,6 +320,7 @@ def test_refusal_locates_unfitting_edit(exercise: Exercise) -> None:
         known_mistakes(exercise)
 
 
+@pytest.mark.extended
 def test_hides_conflicting_sentences_for_equal_behavior(exercise: Exercise) -> None:
     path = mistakes.answers_path(exercise)
     same = "def total(rank, world_size, x):\n    return x + 0\n"

@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from helpers.answers.build import Answer, build_answer
 from helpers.check_result import CheckResult, Outcome
@@ -181,12 +182,20 @@ OWN_NAN = {
 }
 
 
-@pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
+def first_of(programs: dict[str, str]) -> list[ParameterSet]:
+    """Return the programs as parameters of a test. `make test` only runs the first of them."""
+    return [
+        pytest.param(body, id=name, marks=pytest.mark.extended if number else ())
+        for number, (name, body) in enumerate(programs.items())
+    ]
+
+
+@pytest.mark.parametrize("body", first_of(OVERFLOWS))
 def test_second_run_reveals_integer_poison(body: str) -> None:
     assert first_advice(check_body("x = x.clone()\n" + body, WHOLE)) == POISON_ADVICE
 
 
-@pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
+@pytest.mark.parametrize("body", first_of(EARLY))
 def test_second_run_reveals_nan_poison(body: str) -> None:
     assert first_advice(check_body("x = x.clone()\n" + body)) == POISON_ADVICE
 

@@ -262,7 +262,16 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     assert not (course / "progress.json").exists()
 
 
-@pytest.mark.parametrize("words", ["00", "0", "00_start_here", "work/00_start_here.ipynb"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "0",
+        *(
+            pytest.param(words, marks=pytest.mark.extended)
+            for words in ("00", "00_start_here", "work/00_start_here.ipynb")
+        ),
+    ],
+)
 def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
     done = run(learner, "check", words, "--only", "count_votes")
     assert done.returncode == 0, done.stderr
@@ -270,7 +279,16 @@ def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
     assert "sandbox" not in done.stdout  # because the notebook belongs to the learner
 
 
-@pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "0.1",
+        *(
+            pytest.param(words, marks=pytest.mark.extended)
+            for words in ("count_votes", "Count the votes")
+        ),
+    ],
+)
 def test_check_takes_exercises(learner: Path, words: str) -> None:
     done = run(learner, "check", words)
     assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
@@ -278,12 +296,10 @@ def test_check_takes_exercises(learner: Path, words: str) -> None:
 
 def test_check_works_within_the_work_folder(learner: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(learner)}
-    for words in ("0.1", "00_start_here.ipynb --only 0.1"):
-        command = [str(learner / "python"), "-m", "helpers.course.cli", "check", *words.split()]
-        done = subprocess.run(
-            command, cwd=learner / "work", env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    words = ("check", "00_start_here.ipynb", "--only", "0.1")
+    command = [str(learner / "python"), "-m", "helpers.course.cli", *words]
+    done = subprocess.run(command, cwd=learner / "work", env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_foreign_notebooks_run_without_sandbox(learner: Path) -> None:

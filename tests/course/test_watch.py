@@ -93,7 +93,13 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("is_at_once", [False, True], ids=["after-first-line", "before-first-line"])
+@pytest.mark.parametrize(
+    "is_at_once",
+    [
+        pytest.param(False, id="after-first-line", marks=pytest.mark.extended),
+        pytest.param(True, id="before-first-line"),
+    ],
+)
 def test_the_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
     os.utime(notebook, (0, 0))
     with watching(notebook.parent) as process:

@@ -42,6 +42,7 @@ def test_passing_cases_earn_proportional_points() -> None:
     assert result.points == round(10 * sum(passed) / len(passed), 1)
 
 
+@pytest.mark.extended
 def test_early_stop_keeps_verdict_and_advice() -> None:
     whole, short = graded(every_case=True), graded(every_case=False)
     last = len(short.cases) - 1
@@ -118,6 +119,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
 """
 
 
+@pytest.mark.extended
 def test_uninformative_cases_earn_no_credit() -> None:
     answer = build_answer([ONE_LEVEL], "two_level_all_reduce")
     assert isinstance(answer, Answer), answer

@@ -33,6 +33,7 @@ def points(out: Path) -> dict[str, float]:
     return {record.learner: record.points for record in read_records(out)}
 
 
+@pytest.mark.extended
 def test_regrading_class_finds_no_difference(tmp_path: Path) -> None:
     folder, out = make_class(tmp_path / "class"), tmp_path / "out"
     done = grade(folder, out)

@@ -116,8 +116,14 @@ def gathered(answer: object, number: int) -> object:
 @pytest.mark.parametrize(
     ("text", "values", "message"),
     [
-        ("def f(x):\n    return x * x\n", [[100, 121, 144]] * 3, None),
-        ("def f(x):\n    return 1 // (x - 11)\n", None, "division"),
+        pytest.param("def f(x):\n    return x * x\n", [[100, 121, 144]] * 3, None, id="values"),
+        pytest.param(
+            "def f(x):\n    return 1 // (x - 11)\n",
+            None,
+            "division",
+            id="exception",
+            marks=pytest.mark.extended,
+        ),
     ],
 )
 def test_composed_script_reports_values_or_exception(

@@ -8,6 +8,9 @@ import pytest
 
 from tests.kernel.session import Kernel
 
+SLOW = dict.fromkeys(
+    ("a switch of torch.backends", "compiled functions and modules"), pytest.mark.extended
+)
 SENT = {
     "a switch of torch.backends": """
 def f(rank, n):
@@ -175,7 +178,7 @@ def f(rank, n):
 }
 
 
-@pytest.mark.parametrize("what", SENT)
+@pytest.mark.parametrize("what", [pytest.param(what, marks=SLOW.get(what, ())) for what in SENT])
 def test_sends_every_object_usable_in_scripts(kernel: Kernel, what: str) -> None:
     cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
     assert not cell.error, cell.message

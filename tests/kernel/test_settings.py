@@ -20,6 +20,7 @@ def test_live_ranks_inherit_kernel_settings(forked_kernel: MakeKernel) -> None:
     assert shown.count("(torch.float64, 'tensor(0.33)')") == 2
 
 
+@pytest.mark.extended
 def test_live_ranks_log_each_line_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import logging\nlogging.basicConfig(level=logging.INFO, format='%(message)s!')")

@@ -44,6 +44,7 @@ def test_reports_failures_in_a_spawned_kernel(spawning: Kernel) -> None:
     assert cell.error == "RankDied" and "exited with code 3" in cell.message
 
 
+@pytest.mark.extended
 def test_spawned_kernel_keeps_live_ranks(spawning: Kernel) -> None:
     spawning.value("%%ranks 2\nmine = rank * 2")
     assert spawning.value("%%ranks 2\nmine") == "rank 0 → 0\nrank 1 → 2\n"

@@ -207,7 +207,7 @@ def ping_pong(rank, world_size, ball, rounds):
 check(ping_pong)"""
 
 
-@pytest.mark.parametrize("live", ["0", "1"])
+@pytest.mark.parametrize("live", ["0", pytest.param("1", marks=pytest.mark.extended)])
 def test_a_long_check_shows_its_ranks(new_kernel: MakeKernel, live: str) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE=live)
     request = kernel.begin(ENDLESS)

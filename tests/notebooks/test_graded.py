@@ -226,6 +226,7 @@ def test_command_prints_results_and_returns_0(tmp_path: Path) -> None:
     assert f"{count} of {count} exercises passed." in done.stdout
 
 
+@pytest.mark.extended
 def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
     first = exercises_in(MODEL)[0]
     done = course_check(MODEL, "--only", first.number)

@@ -135,6 +135,7 @@ def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
     return (before - budget._left) / (time.monotonic() - start)
 
 
+@pytest.mark.extended
 def test_charges_ranks_for_used_cpu_time() -> None:
     with spinning(9) as pids:  # one of them is the rank
         world = _world_of(pids[0])

@@ -27,7 +27,10 @@ def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
     return t
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    "world_size",
+    [pytest.param(1, marks=pytest.mark.extended), 3, pytest.param(8, marks=pytest.mark.extended)],
+)
 def test_every_rank_runs_in_one_group(world_size: int) -> None:
     run = launch(total, world_size)
     expected = torch.full((3,), world_size * (world_size + 1) / 2)
@@ -35,6 +38,7 @@ def test_every_rank_runs_in_one_group(world_size: int) -> None:
     assert run.ok and len(run.values) == world_size
 
 
+@pytest.mark.extended
 def test_sums_over_lazy_connections() -> None:
     assert launch(total, 32).values[31][0] == 32 * 33 / 2
 

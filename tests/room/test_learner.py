@@ -84,6 +84,7 @@ def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
     return read
 
 
+@pytest.mark.extended
 def test_check_sends_explaining_mistake_to_board(
     served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:

@@ -70,7 +70,13 @@ def test_records_functional_reduce_scatter() -> None:
     assert [event.op for event in run.trace] == ["reduce_scatter"] * 2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=() if way in {"ddp", "asynchronous"} else pytest.mark.extended)
+        for way in WAYS
+    ],
+)
 def test_recording_under_load_never_hangs(way: str) -> None:
     with busy_cores():
         for _ in range(RUNS):

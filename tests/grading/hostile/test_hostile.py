@@ -303,6 +303,7 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
     made.close()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
