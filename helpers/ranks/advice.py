@@ -70,6 +70,11 @@ _KNOWN_ERRORS = (
         line_pattern="pin_memory",
     ),
     _KnownError(
+        "Invalid usage of tensors with different dtypes",
+        "The tensors of one call have different dtypes. A tensor created by torch.empty, zeros or ones has "
+        "torch's default dtype unless you pass dtype=.",
+    ),
+    _KnownError(
         "device_ids and output_device", "A model on the CPU has no device_ids. Write DDP(model)."
     ),
     _KnownError(

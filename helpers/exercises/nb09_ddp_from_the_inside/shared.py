@@ -57,7 +57,11 @@ FAILURE_ADVICE: tuple[Any, ...] = (
         "because a function defined in a loop sees the loop's last `p`.",
     ),
     CrashAdvice(
-        "'NoneType' object",
+        "'NoneType' object has no attribute '(wait|result|get_future|is_completed)'",
+        "The call returned None instead of a Work, because it has already finished. Pass async_op=True.",
+    ),
+    CrashAdvice(
+        "'NoneType' object has no attribute '(data|flatten|reshape|view|numel|copy_|div_|mul_|shape)'",
         "A gradient is None. Did you start a bucket before it was complete, or are gradients of the last "
         "step still marked as ready?",
         when=lambda case, run: any(event.op == "all_reduce" for event in run.trace),
