@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +19,11 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.mistakes import answers_path, select_mistakes, solution_of
 from helpers.checks.prove_answers import check_mistake
 from helpers.checks.registry import find_exercise
+from helpers.grading.platforms.protocol import Entries, GradedRoster, Roster
+from helpers.trace import causes_missing_calls
+from helpers.trace.waits import stuck_world
+from tests.trace.deadlocks.record import FOLDER as RECORDED_WORLDS
+from tests.trace.deadlocks.record import stored
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -52,6 +58,38 @@ def test_contributing_example_is_accepted() -> None:
     entries = read_answers_file(textwrap.dedent(block), "example", partial(solution_of, path))
     (mistake,) = select_mistakes(entries)
     assert check_mistake(exercise, mistake).is_rejected
+
+
+def contributing_block(first_words: str) -> str:
+    """Return the block of Python code in CONTRIBUTING that begins with these words."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (block,) = [text for text in map(textwrap.dedent, blocks) if text.startswith(first_words)]
+    return block
+
+
+def test_contributing_cause_explains_recorded_worlds() -> None:
+    names = dict(vars(causes_missing_calls))
+    exec(contributing_block("def find_absent_root"), names)
+    diagnoses = []
+    for path in sorted(RECORDED_WORLDS.glob("*.json")):
+        world = stored(path.stem)
+        diagnoses.append(names["find_absent_root"](stuck_world(world.states, world.trace)))
+    found = list(filter(None, diagnoses))
+    assert 0 < len(found) < len(diagnoses)
+    assert all(f"for its root, rank {each.guilty[0]}" in each.summary for each in found)
+
+
+def test_contributing_platform_reads_and_exports() -> None:
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(contributing_block('"""Classroom X'), names)
+    platform, file_name = names["PLATFORM"], "Ann Lee (1234) - answers.ipynb"
+    (source,) = platform.sources(Entries((), (file_name, "notes.txt"))).values()
+    assert (source.name, source.number) == ("Ann Lee", "1234")
+    roster = Roster("x.csv", ("Name", "Learner ID"), (("Ann Lee", "1234"),))
+    assert platform.has_exported(roster) and platform.number_column(roster) == 1
+    graded = GradedRoster(roster, {"02": 30.0}, ({"02": 20.0},), ((2 / 3, 30.0),))
+    assert platform.export(graded) == [["Learner ID", "02"], ["1234", 20.0]]
 
 
 @pytest.mark.parametrize("author_class", [Exercise, Case])

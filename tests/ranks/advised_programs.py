@@ -53,6 +53,12 @@ ERRORS: dict[str, Advised] = {
     "debugger": Advised("breakpoint()\nx = 1", "Print what you want to see", "print(rank)"),
     "input": Advised("input()", "Call input() in the notebook", "text = 'from the notebook'"),
     "pinned memory": Advised("torch.ones(1).pin_memory()", "Leave it out", "torch.ones(1)"),
+    "dtypes of one call": Advised(
+        "x = torch.ones(2, dtype=torch.float64)\ndist.all_gather([torch.empty(2) for _ in range(n)], x)",
+        "have different dtypes",
+        "x = torch.ones(2, dtype=torch.float64)\n"
+        "dist.all_gather([torch.empty(2, dtype=x.dtype) for _ in range(n)], x)",
+    ),
     "device_ids": Advised(
         f"{DDP}(torch.nn.Linear(1, 1), device_ids=[rank])",
         "Write DDP(model).",
