@@ -1,7 +1,7 @@
-"""`make messages` provokes each kind of message, for real, and writes them on two pages to be read.
+"""`make messages` provokes each kind of message for real, and writes all messages on two pages.
 
-`python -m tests.messages [EXERCISE ...]` writes build/messages.txt and build/messages.html. Wrong answers are
-checked of the named exercises; without names, of a few.
+`python -m tests.messages [EXERCISE ...]` writes build/messages.txt and build/messages.html. The
+wrong answers of these exercises are checked; without names, those of a few exercises.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The core works in a copy without the features, and says what such a copy lacks."""
+"""The core works in a copy without the features, and reports what the copy lacks."""
 
 from __future__ import annotations
 

@@ -156,13 +156,13 @@ def test_rank_code_avoids_replaceable_comparisons() -> None:
     ],
 )
 def test_quick_imports_and_hints_avoid_torch(statement: str) -> None:
-    """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
+    """A kernel's rank server starts while the first cell imports torch, and a hint should appear at once."""
     program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
 def test_text_files_use_explicit_encoding() -> None:
-    """Without an encoding, Python takes that of the locale, and a class of one country fails in another."""
+    """Without an encoding, Python uses the locale's, so code that works in one country fails in another."""
     found = []
     for path in (ROOT / "helpers").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

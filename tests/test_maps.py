@@ -1,4 +1,4 @@
-"""The docstring of each package of `helpers` lists its modules, each in a line of its own.
+"""The docstring of each package of `helpers` lists its modules, each on a separate line.
 
 A line of such a map is indented by four spaces: the module's name, at least two spaces, and its purpose.
 """

@@ -33,7 +33,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that installs a distribution with one module and one entry point."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(sys.modules, "extra_feature", ModuleType("extra_feature"))
-    del sys.modules["extra_feature"]  # the one that a test imports is removed after it
+    del sys.modules["extra_feature"]  # removed after the test, if it imports the module
 
     def install_distribution(entry: str, module: str) -> None:
         folder = tmp_path / "extra_feature-1.dist-info"

@@ -47,7 +47,7 @@ def installed_here() -> dict[str, Version]:
         try:
             found[name] = Version(distribution(name).version)
         except PackageNotFoundError:
-            continue  # of another system, or of an extra that is not installed
+            continue  # for a different system, or in an extra that is not installed
     return found
 
 
@@ -132,7 +132,7 @@ def test_installed_versions_are_the_pinned_ones() -> None:
 
 
 def make(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    # As from a terminal: `make test`, which may have started this, hands its own options down.
+    # As from a terminal: `make test`, which may have started this process, passes its options on.
     own = {"LAB_ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "NN", "PYTHON"}
     env = {name: value for name, value in os.environ.items() if name not in own | {"TEST_ARGS"}}
     return subprocess.run(

@@ -89,6 +89,6 @@ def test_every_reader_gets_same_words() -> None:
 
 
 def test_first_notebook_quotes_the_heading() -> None:
-    """It asks learners to read the part of a verdict below this heading."""
+    """The notebook asks learners to read the part of a verdict below this heading."""
     first = Path(__file__).parents[1] / "solutions" / "00_start_here.ipynb"
     assert f'read \\"{START.removesuffix(":")}\\"' in first.read_text(encoding="utf-8")

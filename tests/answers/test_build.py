@@ -315,7 +315,7 @@ def test_answer_includes_class_dependencies() -> None:
     assert run(answer.source)["Model"]().extra() == 3
 
 
-# --- what is left out -----------------------------------------------------------------------------
+# --- omitted statements ---------------------------------------------------------------------------
 
 
 def test_answer_excludes_unneeded_statements() -> None:

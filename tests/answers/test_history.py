@@ -42,7 +42,7 @@ class Kernel:
         return list(self.shell.user_ns["In"])
 
     def answer(self, target: object, name: str = "") -> Any:
-        """Run the answer that is built for `target`, and return the object called `name`."""
+        """Run the answer built for `target`, and return the object called `name`."""
         found = answer_from_history(target, self.typed)
         assert isinstance(found, Answer), found
         assert found == answer_from_history(target, self.typed, self.shell.user_ns)

@@ -1,4 +1,4 @@
-"""Remove IPython's own syntax from cells, and nothing else."""
+"""Remove IPython's syntax from cells without changing anything else."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ STATEMENTS = [
 
 
 class Writer:
-    """Fills the templates above at random, the same for the same seed."""
+    """Fills the templates above at random, always in the same way for a given seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -96,7 +96,7 @@ class Writer:
 
 
 def outcome(source: str) -> int | None:
-    """Return the result of f() after the source has run; None if either fails."""
+    """Return the result of f() after running the source, or None if either fails."""
     namespace: dict[str, Any] = {}
     try:
         exec(compile(source, "<program>", "exec"), namespace)

@@ -33,7 +33,7 @@ def save(path: Path, *cells: Any, **more: Any) -> Path:
     return path
 
 
-# --- what is fine ---------------------------------------------------------------------------------
+# --- readable notebooks ---------------------------------------------------------------------------
 
 
 def test_reads_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
     )
 
 
-# --- what is not ----------------------------------------------------------------------------------
+# --- unusable files -------------------------------------------------------------------------------
 
 VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
 

@@ -1,4 +1,4 @@
-"""Run every measurement, print the table, write it and the plot next to this file.
+"""Run every measurement, print the table, and write table and plot next to this file.
 
 `python -m tests.benchmarks NAME ...` runs only the named sections, and writes nothing.
 """

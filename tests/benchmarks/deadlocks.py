@@ -1,4 +1,4 @@
-"""Measure the time from the moment when the last rank blocks to the exception, for each kind of deadlock."""
+"""Measure the time from the last rank's block to the exception, for each kind of deadlock."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _plain_launch(program: Stuck) -> float:
 def _to_the_name(program: Stuck, plain: float) -> float:
     """Return the seconds from the last rank's block to the exception, in one run.
 
-    For ranks that wait in a call, the start of the wait was recorded. For all others it is unknown, and
-    the time when a launch that does nothing would have ended is used.
+    For ranks waiting in a call, the start of the wait was recorded. For all others it is unknown, so
+    the time when a launch that does nothing would have ended is used instead.
     """
     start = time.monotonic()
     run = launch(

@@ -69,7 +69,7 @@ def recording() -> list[Figure]:
             "≤ 5 %",
         )
     ]
-    # A single rank waits for no other, so its time is that of the call. With more ranks than idle cores, the
+    # A single rank waits for no peer, so its time is that of the call. With more ranks than idle cores, the
     # scheduler's part is larger than that of the recording.
     recorded, plain = _on_and_off(_small_calls, 1, (400,), 9)
     more = 1e6 * (median(recorded) - median(plain))

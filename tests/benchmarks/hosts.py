@@ -1,7 +1,7 @@
 """Compare two hosts with one for a launch and a live cell, and with other tools that start ranks on machines.
 
-Both hosts are this machine, as `hosts.local(2)` makes them: the figures show what Dask's connections cost,
-without a network. srun starts the same sum as a script, on a Slurm of two nodes where there can be one.
+Both hosts are this machine, as made by `hosts.local(2)`, so the figures show the cost of Dask's connections
+without a network. srun starts the same sum as a script, on a Slurm with two nodes if it can run here.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def on_two_hosts() -> list[Figure]:
 
 
 def _next_to(ours: list[float], two: Callable[[], object]) -> list[Figure]:
-    """Measure tools that start new processes: `srun` of a script, and Monarch."""
+    """Measure tools that start new processes: `srun` with a script, and Monarch."""
     figures = []
     what = f"launch, {RANKS} ranks on 2 hosts"
     if find_spec("monarch"):

@@ -1,4 +1,4 @@
-"""The first minutes of notebook 00, as it is handed out: its folded cell, and a page at 200 %."""
+"""Test the first minutes of notebook 00, as released: its folded cell, and a page at 200 %."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "00_start_here.ipynb"
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a learner's folder with the notebook as it is handed out."""
+    """Make a learner's folder with the notebook as released."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "home" / "data"))
     folder = tmp_path / "work"
     folder.mkdir()

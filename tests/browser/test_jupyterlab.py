@@ -169,7 +169,7 @@ def _a_run_plays(notebook: NotebookPage) -> None:
     notebook.page.keyboard.press("End")
     player.get_by_role("button", name="Play", exact=True).click()
     notebook.photograph("playing", player)
-    # a step takes about a second, and the sentence follows each
+    # a step takes about a second, and the sentence changes with each step
     for step in range(1, 5):
         expect(player.locator(".rr-count")).to_have_text(f"{step} / 4")
         expect(now).to_have_text(re.compile(r"^Rank \d (calls|is done with) (send|recv)"))

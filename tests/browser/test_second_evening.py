@@ -1,4 +1,4 @@
-"""Notebook 00 on two evenings: a passed answer is in the file at once, and outputs survive their kernel."""
+"""Notebook 00 on two evenings: a passed answer is saved at once, and outputs survive their kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course as static pages: links lead from page to page, and a player plays, from files alone."""
+"""The course as static pages: links lead from page to page, and a player plays, without a server."""
 
 from __future__ import annotations
 

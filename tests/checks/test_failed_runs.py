@@ -1,4 +1,4 @@
-"""Each kind of failure is the first to apply to some failed run, and determines its outcome and advice."""
+"""Each kind of failure is the first match for some failed run, and determines its outcome and advice."""
 
 from __future__ import annotations
 

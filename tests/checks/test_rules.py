@@ -168,7 +168,7 @@ TABLE = [
         [send(1, 0)],
         "rank 1 sends to rank 0; here it must send to no rank.",
     ),
-    # --- how much -------------------------------------------------------------------------------
+    # --- amounts --------------------------------------------------------------------------------
     Row(
         Calls("send", total_bytes="bytes", why="Send what changed."),
         [send(), recv(nbytes=4096)],

@@ -155,7 +155,7 @@ def test_wrong_answers_fail_in_hard_world(body: str, says: str) -> None:
 
 
 def test_rejects_first_call_only_right_answer() -> None:
-    """It is rejected although each case passes when rerun in a separate world."""
+    """The answer is rejected although each case passes when rerun in a separate world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = check_body(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
@@ -218,7 +218,7 @@ def test_shows_small_case_of_smallest_world() -> None:
 
 
 def test_rejects_an_answer_right_only_once() -> None:
-    """It keeps a number between calls, so a program that calls it twice gets a wrong result."""
+    """The answer keeps a number between calls, so calling it twice gives a wrong result."""
     result = check_body("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)

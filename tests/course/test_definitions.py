@@ -1,4 +1,4 @@
-"""Like a terminal's check, a notebook's check says that an answer is defined several times."""
+"""A notebook's check reports repeated definitions of an answer, like a check in a terminal."""
 
 from __future__ import annotations
 

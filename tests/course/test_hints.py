@@ -111,7 +111,7 @@ def test_a_button_gives_each_next_hint() -> None:
 
 
 def test_stored_hints_are_text() -> None:
-    with pytest.raises(NotImplementedError):  # IPython then takes the Markdown
+    with pytest.raises(NotImplementedError):  # IPython then uses the Markdown
         hint("token_ring", get=EXERCISES.__getitem__)._ipython_display_()
 
 

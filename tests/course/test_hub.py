@@ -57,7 +57,7 @@ def test_hub_server_provides_notebooks_and_map(
 ) -> None:
     work, _ = folders
     monkeypatch.setenv(HUB, "1")
-    (work / "02_blocking_p2p.ipynb").write_text("{}")  # already begun
+    (work / "02_blocking_p2p.ipynb").write_text("{}")  # the person has already begun it
     with running_lab(*folders, options=ENABLED) as lab:
         names = {path.name for path in work.iterdir()}
         assert {"home.ipynb", "00_start_here.ipynb", "23_capstone.ipynb"} <= names

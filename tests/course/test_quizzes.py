@@ -129,7 +129,7 @@ def test_text_lists_options_without_answer() -> None:
 
 
 def test_quiz_without_kernel_shows_only_text() -> None:
-    with pytest.raises(NotImplementedError):  # IPython then takes the text
+    with pytest.raises(NotImplementedError):  # IPython then uses the text
         QuizView(QUIZ)._ipython_display_()
     assert repr(QuizView(QUIZ)) == QUIZ.text()
 

@@ -1,4 +1,4 @@
-"""A NameError says how to run the cells above if one of them defines the name."""
+"""A NameError explains how to run the cells above if one of them defines the name."""
 
 from __future__ import annotations
 

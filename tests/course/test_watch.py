@@ -35,7 +35,7 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def answer(path: Path, body: str) -> None:
-    """Write an answer to 0.1 over its stub, like saving in JupyterLab."""
+    """Replace the stub of 0.1 with an answer, like saving in JupyterLab."""
     content = read_notebook(path)
     for cell in content["cells"]:
         cell["source"] = [

@@ -1,4 +1,4 @@
-"""Each recorded or made case is explained, and no worse than torch's own analyzer does it."""
+"""Each recorded or handmade case is explained at least as well as by torch's own analyzer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_explanation_names_the_cause(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_verdict_includes_torch_verdict(name: str) -> None:
-    """Each rank that torch blames is one to look at first, or one of those that wait."""
+    """Each rank blamed by torch is either a rank to look at first or a waiting rank."""
     theirs = torch_verdict(CASES / name, add_names=name.startswith("gloo"))
     explanation = explain_folder(CASES / name)
     if theirs == "all match":

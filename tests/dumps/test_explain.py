@@ -1,4 +1,4 @@
-"""`course explain` as a command: exit codes, JSON, the page, and files that do not fit."""
+"""`course explain` as a command: exit codes, JSON, the page, and unsuitable files."""
 
 from __future__ import annotations
 

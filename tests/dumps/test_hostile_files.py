@@ -20,7 +20,7 @@ from tests.dumps.verdicts import CASES
 
 
 class Command:
-    """A pickle of this creates a file when it is loaded."""
+    """Its pickle creates a file when it is loaded."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,7 +41,7 @@ def test_pickles_run_nothing(tmp_path: Path, protocol: int) -> None:
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_plain_data_is_unchanged(protocol: int) -> None:
     value: dict[str, Any] = {"a": [1, -(2**40), 1.5, None, True, (1, "x")], "b": {"c": ()}}
-    if protocol > 2:  # earlier ones call a function for bytes
+    if protocol > 2:  # earlier protocols call a function for bytes
         value["d"] = b"y"
     assert load_plain(pickle.dumps(value, protocol=protocol)) == value
 

@@ -1,4 +1,4 @@
-"""Test the cases of every exercise: many, the same for one secret, and of the sizes that it names."""
+"""Test the cases of every exercise: their number, their dependence on the secret, and their world sizes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_draws_depend_only_on_secret(exercise: Exercise) -> None:
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_messages_name_only_existing_facts(exercise: Exercise) -> None:
-    """`{n}` in a message is the world size, `{src}` is a fact. A name that no case has is not replaced."""
+    """`{n}` in a message is the world size, `{src}` is a fact. A fact that no case has is not replaced."""
     cases = visible(exercise.name)
     words = {each.advice for each in exercise.failed}
     words |= {mistake.words for mistake in known_mistakes(exercise)}

@@ -41,7 +41,7 @@ def reference_mutants(name: str) -> tuple[Answer, list[Mutant]]:
     assert isinstance(answer, Answer), answer
     own = answer.source.partition(f" {name}(")[
         2
-    ]  # helper functions that other exercises ask for are not changed
+    ]  # helper functions required by other exercises are not changed
     names = {name, *(other for other in _defined(answer.source) if other in own)}
     found = list(mutants(answer.source, names - (exercises().keys() - {name})))
     few = MOST if get(name).kind is not Kind.SCRIPT else max(1, MOST // 4)

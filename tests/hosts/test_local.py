@@ -1,4 +1,4 @@
-"""Two hosts that are processes of this machine: what holds on one machine holds on them."""
+"""Two hosts that are processes of this machine: they behave like a single machine."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_lost_or_closed_hosts_restart_cleanly() -> None:
         notes = magics.run_cell(magics._CellOptions(2), "x = rank", "<cell>", {}).notes
         assert notes == (f"{new} the host host-0 was lost",)
 
-        closing = threading.Timer(1.0, two.servers().close)  # by another thread
+        closing = threading.Timer(1.0, two.servers().close)  # called by a different thread
         closing.start()
         run = launch(is_closed, 2, on_failure="return")
         closing.join()
@@ -219,7 +219,7 @@ def test_host_reports_exhausted_descriptors(machines: Hosts) -> None:
 
 
 def _worker_of(rank: int) -> int:
-    """The Dask worker that has started a rank's server."""
+    """Return the Dask worker that has started a rank's server."""
     return int(psutil.Process(rank).parent().ppid())
 
 
@@ -249,7 +249,7 @@ def test_wrong_address_error_fits_one_line(address: Any, says: str) -> None:
     ],
 )
 def test_names_port_of_other_server(answer: bytes) -> None:
-    """As the scheduler's dashboard, whose address `dask scheduler` prints, too."""
+    """For example, the port of the scheduler's dashboard, whose address `dask scheduler` also prints."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         accepting = threading.Thread(target=_accept, args=(server, answer), daemon=True)

@@ -1,4 +1,4 @@
-"""What an imagined rank calls, sends, names and holds is what a real one does."""
+"""An imagined rank has the same calls, messages, names and memory as a real one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMPILED = {"batch_p2p_ops", "irecv", "isend"}
 
 
 def calls(run: Run, rank: int) -> list[tuple[Any, ...]]:
-    """Return all that is recorded of a rank's calls but times."""
+    """Return everything recorded about a rank's calls except times."""
     return [
         (e.op, e.call, e.group_ranks, e.peer, e.root, e.tag, e.nbytes, e.dtype, e.shapes, e.reduce_op,
          e.asynchronous, e.where)

@@ -1,4 +1,4 @@
-"""mpiexec(): real MPI ranks, what they print, how they fail, and nothing that outlives them."""
+"""mpiexec(): real MPI ranks, their output and failures, and the absence of leftover processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.views.job_lanes import mpi_html, mpi_text
 
 
 def _turkish() -> str:
-    """Return the name of a Turkish locale of this machine, "" if it has none."""
+    """Return the name of an installed Turkish locale, or ""."""
     known = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=20).stdout
     return next((name for name in known.split() if name.startswith("tr_TR.")), "")
 
@@ -45,7 +45,7 @@ def script(folder: Path, body: str) -> Path:
 
 
 def left_behind(mark: str) -> list[int]:
-    """The processes that were given a variable of this value."""
+    """Return the processes whose environment has a variable with this value."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -1,4 +1,4 @@
-"""A job whose time is up says where each of its workers was."""
+"""A job that exceeds its time limit reports the location of each worker."""
 
 from __future__ import annotations
 

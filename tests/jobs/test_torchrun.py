@@ -1,4 +1,4 @@
-"""Real torchrun agents: what each worker did comes back, and nothing of a job outlives it."""
+"""Real torchrun agents: each worker's results are returned, and no part of a job outlives it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ while os.environ["WORLD_SIZE"] == "1":
     time.sleep(0.05)
 """
 CURE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Each round has a store of its own: else workers meet stale addresses, and newcomers wait forever."""
+"""A separate store for each round. Otherwise workers find stale addresses, and newcomers wait forever."""
 
 
 @pytest.fixture

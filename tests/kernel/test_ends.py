@@ -35,7 +35,7 @@ def alive(processes: set[psutil.Process]) -> set[psutil.Process]:
 def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it ended between the two questions
+    except psutil.NoSuchProcess:  # it ended between the two queries
         return False
 
 

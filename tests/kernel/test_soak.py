@@ -1,4 +1,4 @@
-"""Launches in a long row, in which leaks of single launches would add up."""
+"""Long series of launches, in which leaks of single launches would add up."""
 
 from __future__ import annotations
 

@@ -80,4 +80,4 @@ def test_stub_names_preceding_exercise(path: Path) -> None:
             continue
         stubs = STUB.findall(source_of(theirs))
         assert stubs and set(stubs) == {title}, ours["id"]
-        ast.parse(source_of(theirs))  # as a learner finds it, it is Python
+        ast.parse(source_of(theirs))  # the learner's cell is valid Python

@@ -1,4 +1,4 @@
-"""The standing parts at the end of each notebook, and lists of imports, are folded on the screen."""
+"""The recurring parts at the end of each notebook, and import cells, are folded on the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of the GPU that needs most: hand-made numbers, and what each choice must do to them."""
+"""Check the memory of the GPU that needs most: hand-computed values, and the effect of each option."""
 
 from __future__ import annotations
 

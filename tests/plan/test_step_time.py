@@ -1,4 +1,4 @@
-"""Seconds of a step: hand-made numbers, and which way each choice must move them."""
+"""Check step times: hand-computed values, and the direction in which each option changes them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_layer_needs_four_tp_all_reduces() -> None:
 
 @pytest.mark.parametrize(("tp", "bandwidth"), [(1, 100e9), (8, 10e9)])
 def test_cp_layer_needs_three_ring_passes(tp: int, bandwidth: float) -> None:
-    """In a host if TP leaves room there; otherwise over the network."""
+    """The ring stays within a host if TP leaves room there, and otherwise uses the network."""
     layout = Layout(1, tp, 1, cp=8)
     time = step_time(MODEL, CLUSTER, layout, batch=3)
     ring = 7 / 8 * (2 * 2 * 64 * 128) / tp / bandwidth

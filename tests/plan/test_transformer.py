@@ -1,4 +1,4 @@
-"""The module has as many parameters as the numbers say, and computes in the shapes of a transformer."""
+"""The module has the computed number of parameters and the shapes of a transformer."""
 
 from __future__ import annotations
 

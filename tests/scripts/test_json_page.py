@@ -34,7 +34,7 @@ def printed(command: str, *words: object) -> dict[str, Any]:
 
 
 def names_in(data: Any) -> Iterator[str]:
-    """Yield all keys, also of objects inside."""
+    """Yield all keys, including those of nested objects."""
     for value in (
         data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     ):

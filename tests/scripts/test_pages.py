@@ -90,7 +90,7 @@ MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
     "11 saves `model`": (("model.module", "model"),),
     "12 is missing": (("dist.destroy_process_group()\n", ""),),
 }
-"""The edits of the correct script that make each mistake of the page's table."""
+"""For each mistake in the page's table, the edits of the correct script that make it."""
 QUICK = {"4 has `shuffle=True`", "6 is missing", "7 is missing"}
 
 

@@ -1,4 +1,4 @@
-"""`course sessions`: a path in sessions that fit, in its order, with breaks; and the paths themselves."""
+"""`course sessions`: a path in fitting sessions, in order and with breaks; and the paths themselves."""
 
 from __future__ import annotations
 

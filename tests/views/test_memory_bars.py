@@ -1,4 +1,4 @@
-"""A bar for each rank, as long as what it holds; the text says the same in bytes."""
+"""A bar for each rank shows its memory, and the text gives the same numbers in bytes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def exchange(op_first: str) -> Trace:
     rows: list[list[Event]] = []
     for rank in (0, 1):
         ops = ["send", "recv"] if op_first == "send" else ["recv", "send"]
-        # the other's message is there (end) before this rank sends, but it has not waited for it
+        # the other's message has arrived (end) before this rank sends, but it has not waited for it
         rows.append(
             [
                 replace(

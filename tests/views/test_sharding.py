@@ -1,4 +1,4 @@
-"""Each element of a matrix says who holds it; the text says it by rows and columns."""
+"""Each element of a matrix shows the ranks that hold it, and the text lists them by rows and columns."""
 
 from __future__ import annotations
 

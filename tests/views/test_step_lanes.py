@@ -14,7 +14,7 @@ STEP: Row = (("span", "forward", 0, 2), ("span", "backward", 2, 8), ("span", "st
 
 
 def trace_of(*calls: tuple[int, int | None], before: Row = ()) -> Trace:
-    """Return a trace of one rank: what was before, then a step with all_reduces at these times."""
+    """Return a trace of one rank: earlier spans, then a step with all_reduces at these times."""
     row = [*before, *STEP, *(("all_reduce", "all_reduce", *times) for times in calls)]
     row.sort(key=lambda each: each[2])
     events: list[Event] = [

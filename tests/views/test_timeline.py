@@ -48,14 +48,14 @@ def bars(picture: Picture) -> Counter[str]:
 
 
 def legend(picture: Picture) -> list[str]:
-    """Return what is written below the lanes, the kinds of mark."""
+    """Return the legend below the lanes, which lists the kinds of marks."""
     below = dict(drawing(picture).about)["bottom"]
     words = [m for m in drawing(picture).fixed if isinstance(m, Word) and m.points[0][1] > below]
     return [word.text for word in words]
 
 
 def names(picture: Picture) -> list[str]:
-    """Return the names at bars, in no order."""
+    """Return the names next to bars, in any order."""
     return [m.text for m in drawing(picture).marks if isinstance(m, Word) and m.mono]
 
 

@@ -1,4 +1,4 @@
-"""The table of a verdict has a column for what at least one rank has, and no other."""
+"""A verdict's table has a column for each item that at least one rank has, and no others."""
 
 from __future__ import annotations
 
