@@ -116,11 +116,11 @@ def _package(name: str) -> str:
     return f"{name}.__init__".split(".")[1]
 
 
-def test_order_names_every_package() -> None:
+def test_order_lists_every_package() -> None:
     assert sorted(ORDER) == sorted({_package(name) for name in files()})
 
 
-def test_no_import_goes_up() -> None:
+def test_packages_import_only_lower_packages() -> None:
     upward = [
         f"{name} imports {other}"
         for name in sorted(files())

@@ -161,7 +161,7 @@ def problems(path: Path) -> list[str]:
     return found
 
 
-def test_terms_are_those_of_the_field() -> None:
+def test_texts_use_established_terms() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {problem}" for path in files() for problem in problems(path)
     ]

@@ -386,7 +386,7 @@ def test_imports_keep_only_needed_names() -> None:
     assert answer.source.startswith("from helpers import span\ndef f")
 
 
-def test_keeps_import_rebinding_changed_name() -> None:
+def test_keeps_import_restoring_rebound_name() -> None:
     same(
         """
         import math
@@ -415,27 +415,27 @@ def test_text_search_finds_every_binding(module: ModuleType) -> None:
     assert compared > 20
 
 
-def test_leaves_out_the_main_block() -> None:
+def test_omits_main_guard_block() -> None:
     answer = built("n = 1\n---\nif __name__ == '__main__':\n    n = 2\n---\ndef f(): return n")
     assert run(answer.source)["f"]() == 1
 
 
-def test_class_demonstration_call_adds_no_patch() -> None:
+def test_omits_demonstration_call_of_class() -> None:
     answer = built("class f:\n    def show(): print('shown')\n---\nf.show()")
     assert answer.source.count("show()") == 1
 
 
-def test_module_method_calls_add_no_patch() -> None:
+def test_omits_module_method_calls() -> None:
     answer = built("import random\nrandom.seed(0)\n---\ndef f(): return random.random()")
     assert "seed" not in answer.source
 
 
-def test_answer_includes_text_annotation_names() -> None:
+def test_answer_includes_names_in_string_annotations() -> None:
     answer = built("class Chunk: pass\n---\ndef f(x: 'list[Chunk]') -> 'Chunk | None': return x")
     assert "class Chunk" in answer.source
 
 
-def test_a_text_annotation_never_fails() -> None:
+def test_ignores_unusable_string_annotations() -> None:
     text = (
         "from helpers import launch\nrun = launch(None)\n---\n"
         "def f(x: 'run', y: 'two words'): return x"
@@ -446,7 +446,7 @@ def test_a_text_annotation_never_fails() -> None:
 # --- order and repairs ----------------------------------------------------------------------------
 
 
-def test_moves_needed_definition_up() -> None:
+def test_moves_needed_definition_before_use() -> None:
     answer = built(
         """
         SIZES = table(K)
@@ -500,7 +500,7 @@ def test_notes_unneeded_broken_cell() -> None:
     )
 
 
-def test_notes_a_skipped_top_level_await() -> None:
+def test_notes_skipped_top_level_await() -> None:
     answer = built("import asyncio\nawait asyncio.sleep(0)\n---\ndef f(): return 1")
     assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
@@ -584,7 +584,7 @@ def test_future_imports_come_first_and_once() -> None:
     assert source.count("__future__") == 1
 
 
-def test_repeated_imports_are_taken_once() -> None:
+def test_includes_repeated_import_once() -> None:
     assert (
         built("import math\n---\nimport math\n---\ndef f(): return math.pi").source.count("import")
         == 1

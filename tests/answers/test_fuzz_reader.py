@@ -218,7 +218,7 @@ def test_soak_random_code() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_soak_the_child_on_noise(tmp_path: Path) -> None:
+def test_soak_child_with_damaged_files(tmp_path: Path) -> None:
     for seed in range(200):
         path = tmp_path / "nb.ipynb"
         path.write_bytes(mutate(json.dumps(notebook(LINES)).encode(), seed) + os.urandom(seed % 3))

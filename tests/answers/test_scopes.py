@@ -102,7 +102,7 @@ def test_finds_every_binding_form() -> None:
 
 
 @pytest.mark.parametrize("chosen", CHOSEN)
-def test_finds_same_library_names_as_python(chosen: str) -> None:
+def test_finds_same_names_as_symtable(chosen: str) -> None:
     root = STDLIB / chosen
     if not root.exists():
         pytest.skip(f"this Python came without {chosen}")

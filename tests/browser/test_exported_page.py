@@ -41,7 +41,7 @@ def exported(theme: str) -> str:
 @pytest.mark.extended
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_two_runs_play_each_by_itself(
+def test_two_players_run_independently(
     playwright: Playwright, tmp_path: Path, theme: str, shots: Path | None
 ) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

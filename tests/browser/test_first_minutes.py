@@ -38,7 +38,7 @@ def notebook(page: Page, lab: Lab, shots: Path | None) -> NotebookPage:
 
 
 @pytest.mark.timeout(180)
-def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
+def test_folded_import_cell_defines_launch(page: Page, notebook: NotebookPage) -> None:
     launched = notebook.cell("def add_up(rank")
     launched.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
@@ -55,7 +55,7 @@ def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_lanes_and_sentence_fit_doubled_zoom(page: Page, notebook: NotebookPage) -> None:
+def test_player_fits_page_at_double_zoom(page: Page, notebook: NotebookPage) -> None:
     notebook.resize(683, 384)
     page.keyboard.press("Control+b")  # View, Appearance, Show Left Sidebar
     first = notebook.code_cells.first

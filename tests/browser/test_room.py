@@ -73,7 +73,7 @@ def axe(page: Page) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | None) -> None:
+def test_board_shows_class_live(chromium: Browser, served: Served, shots: Path | None) -> None:
     names = [HOSTILE, *(f"Learner {number:02}" for number in range(1, 13))]
     learners = class_of(served, *names)
     for learner in learners[:7]:
@@ -148,7 +148,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
 
 
 @pytest.mark.timeout(180)
-def test_the_board_replays_a_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
+def test_board_replays_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
     (learner,) = class_of(served, "Ana")
     send(served, learner, check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     errors = list[str]()

@@ -85,7 +85,7 @@ def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_builds_stores_outputs_and_resets(course: Path) -> None:
+def test_build_outputs_and_reset_work_together(course: Path) -> None:
     built = run(course, "build")
     assert (built.returncode, built.stdout) == (0, "notebooks/02_topic.ipynb\n")
     learner = course / "notebooks" / "02_topic.ipynb"
@@ -128,13 +128,13 @@ def test_build_names_malformed_solution(course: Path) -> None:
     assert "Error: 02_topic.ipynb, cell 2: line 2: '### BEGIN SOLUTION' without" in done.stderr
 
 
-def test_progress_is_shown(course: Path) -> None:
+def test_progress_command_prints_next_step(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Next: ") and "DDP in an evening" in done.stdout
 
 
-def test_progress_writes_a_page(course: Path) -> None:
+def test_progress_command_writes_page(course: Path) -> None:
     done = run(course, "progress", "--html", "can_do.html")
     assert done.stdout == "Open can_do.html in a browser.\n", done.stderr
     assert "What I can do now" in (course / "can_do.html").read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ def test_progress_writes_a_page(course: Path) -> None:
     assert failed.returncode == 2 and "missing/can_do.html cannot be written" in failed.stderr
 
 
-def test_json_alone_is_on_standard_output(course: Path) -> None:
+def test_standard_output_contains_only_json(course: Path) -> None:
     progress = json.loads(run(course, "progress", "--json").stdout)
     assert progress["format"] == 1 and len(progress["exercises"]) > 100
     assert {x["attempts"] for x in progress["exercises"]} == {None} and progress["quizzes"] == {}
@@ -172,7 +172,7 @@ def test_json_errors_print_one_object(course: Path, words: tuple[str, ...], code
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_replaces_marks_missing_from_encoding(
+def test_replaces_marks_unsupported_by_encoding(
     course: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
@@ -263,7 +263,7 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["00", "0", "00_start_here", "work/00_start_here.ipynb"])
-def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
+def test_check_accepts_notebook_names_and_paths(learner: Path, words: str) -> None:
     done = run(learner, "check", words, "--only", "count_votes")
     assert done.returncode == 0, done.stderr
     assert "Exercise 0.1: Count the votes" in done.stdout
@@ -271,12 +271,12 @@ def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])
-def test_check_takes_exercises(learner: Path, words: str) -> None:
+def test_check_accepts_exercises(learner: Path, words: str) -> None:
     done = run(learner, "check", words)
     assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
 
 
-def test_check_works_within_the_work_folder(learner: Path) -> None:
+def test_check_works_inside_work_folder(learner: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(learner)}
     for words in ("0.1", "00_start_here.ipynb --only 0.1"):
         command = [str(learner / "python"), "-m", "helpers.course.cli", "check", *words.split()]
@@ -286,7 +286,7 @@ def test_check_works_within_the_work_folder(learner: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_foreign_notebooks_run_without_sandbox(learner: Path) -> None:
+def test_foreign_notebook_check_mentions_missing_sandbox(learner: Path) -> None:
     other = learner / "inbox" / "00_start_here.ipynb"
     other.parent.mkdir()
     shutil.copy(learner / "work" / other.name, other)
@@ -309,7 +309,7 @@ def test_check_names_missing_file_or_exercise(learner: Path, words: str, said: s
 
 
 @pytest.mark.parametrize("words", ["0.2", "my_slice", "00", "work/00_start_here.ipynb"])
-def test_hint_takes_exercises_and_notebooks(learner: Path, words: str) -> None:
+def test_hint_accepts_exercises_and_notebooks(learner: Path, words: str) -> None:
     passed = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
     progress = Progress().with_score("count_votes", passed)
     (learner / "progress.json").write_text(encode(progress))
@@ -336,13 +336,13 @@ def test_help_lists_every_command(course: Path) -> None:
     assert all(f"\n  {word} " in done.stdout for word in words)
 
 
-def test_help_of_lab_copies_nothing(course: Path) -> None:
+def test_lab_help_copies_no_notebooks(course: Path) -> None:
     done = run(course, "lab", "--help")
     assert done.returncode == 0 and "Open the course in JupyterLab" in done.stdout
     assert not (course / "work").exists()
 
 
-def test_guessable_secret_prevents_writing_autograder(course: Path) -> None:
+def test_rejects_guessable_autograder_secret(course: Path) -> None:
     done = run(course, "gradescope", "autograder.zip", "--secret", "abc")
     assert done.returncode == 2 and "at least 12 characters" in done.stderr
     assert not (course / "autograder.zip").exists()

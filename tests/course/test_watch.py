@@ -72,7 +72,7 @@ def test_counts_only_changes_since_start(notebook: Path) -> None:
     assert watch_command.read_sources(notebook.name, None) == {}
 
 
-def test_a_save_after_the_start_counts(notebook: Path) -> None:
+def test_counts_saves_after_start(notebook: Path) -> None:
     saves = Saves.since_start(notebook.parent)  # the fixture wrote it after the start
     assert notebook not in saves.first and next(saves.follow()) == notebook
     os.utime(notebook, (0, 0))
@@ -94,7 +94,7 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("is_at_once", [False, True], ids=["after-first-line", "before-first-line"])
-def test_the_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
+def test_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
     os.utime(notebook, (0, 0))
     with watching(notebook.parent) as process:
         assert process.stdout is not None

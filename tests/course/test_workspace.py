@@ -76,7 +76,7 @@ def test_unknown_notebook_reset_lists_existing_ones(workspace: Workspace, which:
         reset(workspace, which)
 
 
-def test_finds_this_checkout() -> None:
+def test_finds_workspace_of_checkout() -> None:
     assert (find_workspace().root / "pyproject.toml").is_file()
 
 
@@ -104,7 +104,7 @@ def test_shared_installation_works_in_user_home(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_refuses_a_folder_of_another_user(
+def test_refuses_folder_of_another_user(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")

@@ -10,13 +10,13 @@ from helpers.dumps.explain import HANG, NOTHING, explain_folder
 from tests.dumps.verdicts import CASES, EXPECTED, WRONG_BLAME, torch_verdict
 
 
-def test_table_lists_each_case() -> None:
+def test_expected_verdicts_cover_all_cases() -> None:
     assert sorted(EXPECTED) == sorted(path.name for path in CASES.iterdir())
     assert len(EXPECTED) >= 20
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_explanation_names_the_cause(name: str) -> None:
+def test_explanation_states_cause(name: str) -> None:
     expected, explanation = EXPECTED[name], explain_folder(CASES / name)
     assert not explanation.problems
     diagnosis = explanation.diagnosis

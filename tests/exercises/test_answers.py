@@ -61,7 +61,7 @@ def test_visible_cases_match_answers_file(exercise: Exercise, known: KnownAnswer
 
 
 @pytest.mark.prove
-def test_hidden_cases_do_too(exercise: Exercise, known: KnownAnswer) -> None:
+def test_hidden_cases_match_answers_file(exercise: Exercise, known: KnownAnswer) -> None:
     why = answer_problem(exercise, known, HIDDEN)
     assert not why, why
 
@@ -84,7 +84,7 @@ def test_right_answers_pass_on_rare_cases(
 
 
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
-def test_titles_name_one_answer_each(exercise: Exercise) -> None:
+def test_answer_titles_are_unique(exercise: Exercise) -> None:
     counts = Counter(known.title for known in known_answers(exercise))
     assert [title for title, count in counts.items() if count > 1] == []
     rules = {rule.text for rule in exercise.rules}

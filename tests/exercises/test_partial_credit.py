@@ -72,7 +72,7 @@ def stop_together(draw: Draw) -> Case:
 
 
 @pytest.mark.parametrize("every_case", [True, False])
-def test_runs_all_cases_of_a_size(every_case: bool) -> None:
+def test_runs_all_cases_of_same_size(every_case: bool) -> None:
     """A stuck case after a failed one may be easier to read, so it must not be skipped."""
     rules = (Calls("all_reduce", 1),)
     exercise = Exercise(stop_together, rules, sizes=(2,), count=2, name="stop_together")

@@ -51,11 +51,11 @@ def test_rejects_impossible_reports(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "seen", 0, 7, True, None, [1.5, 2.0], {"layer": [1]}])
-def test_leaves_possible_reports_to_the_exercise(value: object) -> None:
+def test_accepts_possible_reports(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value, "other": float("nan")}) is None
 
 
-def test_review_names_forgeable_values() -> None:
+def test_review_lists_forgeable_values() -> None:
     record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
     assert record.review_reasons == ()
     flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))

@@ -119,6 +119,6 @@ def test_timed_out_exclusive_lock_reports_others(
             other.kill()
 
 
-def test_one_grader_needs_no_lock() -> None:
+def test_single_grader_needs_no_lock() -> None:
     with BatchLock().hold_exclusive(), BatchLock().hold_shared():
         pass

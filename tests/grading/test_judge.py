@@ -73,7 +73,7 @@ def test_dead_judge_determines_answer_outcome(
     assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
 
 
-def test_ends_slow_judge(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminates_slow_judge(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_process, "grade", lambda *of, **more: signal.pause())
     found = run_plan(plan, within_s=0.2)
     assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

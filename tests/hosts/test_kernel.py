@@ -74,7 +74,7 @@ ENDS: dict[str, Callable[[Kernel], None]] = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_kernel_leaves_nothing(how: str, kernel: Kernel) -> None:
+def test_ended_kernel_leaves_hosts_clean(how: str, kernel: Kernel) -> None:
     kernel.value("%%ranks 2 --where machines\nkept = 1")
     kernel.begin(HANGS)
     wait_until(lambda: len(_ranks(kernel)) == 6, CELL_S)

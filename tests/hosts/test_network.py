@@ -33,7 +33,7 @@ def two() -> Iterator[Network]:
 
 
 @pytest.mark.extended
-def test_ranks_meet_and_name_vanished_host(two: Network) -> None:
+def test_ranks_communicate_and_report_vanished_host(two: Network) -> None:
     def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
         total = torch.tensor(float(rank))
         dist.all_reduce(total)
@@ -108,7 +108,7 @@ def test_unplugged_idle_host_ends_its_processes(two: Network) -> None:
 
 
 @pytest.mark.soak
-def test_names_host_with_mismatched_installation(tmp_path: Path) -> None:
+def test_reports_host_with_mismatched_installation(tmp_path: Path) -> None:
     other = copy_of_course(tmp_path)
     (other / "helpers" / "ranks" / "stop.py").open("a").write("# changed\n")
     env = {"n2": {"PYTHONPATH": str(other)}}
@@ -153,7 +153,7 @@ def clock_of(machines: Hosts, name: str) -> tuple[int, int]:
 
 
 @pytest.mark.soak
-def test_a_firewall_between_hosts_is_named(two: Network) -> None:
+def test_reports_firewall_between_hosts(two: Network) -> None:
     first, second = two.hosts
     # A packet filter sends nothing back, and neither does a missing network card.
     second.ip(f"neigh replace {first.address} lladdr 02:00:00:00:00:99 dev eth0")

@@ -96,7 +96,7 @@ def test_ssh_ranks_run_on_named_hosts(sshd: psutil.Process) -> None:
     wait_until(lambda: not sshd.children(recursive=True))
 
 
-def test_names_unreachable_host(sshd: psutil.Process) -> None:
+def test_reports_unreachable_host(sshd: psutil.Process) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError, match="n3"):
         hosts.ssh("n1", "n3.invalid").open()

@@ -41,7 +41,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
-def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
+def test_ended_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     """End a kernel with live ranks, and with a launch whose ranks have a DataLoader worker each."""
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")

@@ -175,7 +175,7 @@ def test_recognizes_renamed_notebook_by_exercises(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
+def test_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
     path = MODEL
     notebook, exercise = read_solved(path), exercises_in(path)[0]
     del notebook["cells"][exercise_cell(notebook, exercise.name)]
@@ -188,7 +188,7 @@ def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_deleted_import_is_named(tmp_path: Path) -> None:
+def test_reports_deleted_import(tmp_path: Path) -> None:
     path = MODEL
     notebook = read_solved(path)
     notebook["cells"] = [c for c in notebook["cells"] if "import torch" not in source_of(c)]
@@ -226,7 +226,7 @@ def test_command_prints_results_and_returns_0(tmp_path: Path) -> None:
     assert f"{count} of {count} exercises passed." in done.stdout
 
 
-def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
+def test_command_checks_one_exercise_alone(tmp_path: Path) -> None:
     first = exercises_in(MODEL)[0]
     done = course_check(MODEL, "--only", first.number)
     assert done.returncode == 0 and "1 of 1 exercise passed" in done.stdout, done.stdout

@@ -81,7 +81,7 @@ def _torchrun(folder: Path, cell_id: str, call: str, ranks: int) -> Iterator[sub
 
 @pytest.mark.extended
 @pytest.mark.parametrize("cell_id", WAITS)
-def test_plain_ranks_wait(tmp_path: Path, cell_id: str) -> None:
+def test_plain_ranks_keep_waiting(tmp_path: Path, cell_id: str) -> None:
     call, ranks = WAITS[cell_id]
     with _torchrun(tmp_path, cell_id, call, ranks) as agent:
         deadline = time.monotonic() + START_S
@@ -93,7 +93,7 @@ def test_plain_ranks_wait(tmp_path: Path, cell_id: str) -> None:
             agent.wait(STILL_WAITING_S)
 
 
-def test_plain_peers_notice_an_exit(tmp_path: Path) -> None:
+def test_plain_peers_notice_rank_exit(tmp_path: Path) -> None:
     """Notebook 06 says that gloo's other ranks fail if the missing rank's process exits."""
     with _torchrun(tmp_path, "06-04", "one_rank_skips(rank, world_size)", 4) as agent:
         assert agent.wait(START_S) != 0
@@ -101,7 +101,7 @@ def test_plain_peers_notice_an_exit(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_plain_timeout_is_reported(tmp_path: Path) -> None:
+def test_plain_rank_reports_timeout(tmp_path: Path) -> None:
     with _torchrun(tmp_path, "06-09", "impatient(rank, world_size)", 2) as agent:
         assert agent.wait(START_S) == 0
     log = (tmp_path / "log").read_text()

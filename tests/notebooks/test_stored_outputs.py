@@ -71,7 +71,7 @@ def without_needless_excuses(notebook: Notebook) -> Notebook:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @each_solved
-def test_second_run_gives_stored_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
+def test_second_run_reproduces_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
     copy = tmp_path / path.name
     write_notebook(copy, without_needless_excuses(read_solved(path)))
     done = nbval(copy, forking_python)
@@ -121,7 +121,7 @@ def test_skipped_cells_are_few_and_explained(path: Path) -> None:
 
 
 @each_solved
-def test_every_exercise_has_passed(path: Path) -> None:
+def test_stored_checks_have_passed(path: Path) -> None:
     """Otherwise a check that rejects the solution would be stored like any other output."""
     for cell in code_cells(read_notebook(path)):
         if source_of(cell).startswith(("result = check(", "%%after")):

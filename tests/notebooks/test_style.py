@@ -68,14 +68,14 @@ def test_first_cell_imports_only_permitted_modules(path: Path) -> None:
 
 
 @each_solved
-def test_a_code_cell_is_short(path: Path) -> None:
+def test_code_cells_are_short(path: Path) -> None:
     for cell in code_cells(read_notebook(path))[1:]:  # the first has only imports, one per line
         lines = [x for x in source_of(cell).splitlines() if x.strip() and not x.startswith("%%")]
         assert is_exercise(cell) or len(lines) <= MAX_LINES, f"{cell['id']}: {len(lines)} lines"
 
 
 @each_solved
-def test_a_markdown_cell_is_short(path: Path) -> None:
+def test_markdown_cells_are_short(path: Path) -> None:
     for cell in markdown_cells(read_notebook(path)):
         count = len(words_of(source_of(cell)))
         assert count <= MAX_WORDS, f"{cell['id']}: {count} words"

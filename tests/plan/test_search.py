@@ -102,5 +102,5 @@ def test_finds_no_layout_for_eight_gpus() -> None:
     assert tried and not best_of_each_mesh(tried)
 
 
-def test_tries_only_the_given_microbatch_sizes() -> None:
+def test_tries_only_given_microbatch_sizes() -> None:
     assert {layout.microbatch for layout in layouts(LLAMA_8B, h100(8), 64, (4,))} == {4}

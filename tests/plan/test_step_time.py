@@ -85,7 +85,7 @@ def test_cp_divides_work_and_messages() -> None:
     assert cut.bubble_s / busy[1] == pytest.approx(one.bubble_s / busy[0])
 
 
-def test_the_bubble_is_notebook_12s() -> None:
+def test_bubble_matches_notebook_12() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 1, 4), batch=12)
     assert time.bubble_s / time.total_s == pytest.approx(3 / (12 + 3))
 
@@ -137,7 +137,7 @@ def test_hidden_dp_traffic_costs_no_time() -> None:
     assert time.dp_s == pytest.approx(dp_traffic_s(MODEL, slow, layout, 1) - time.compute_s * 2 / 3)
 
 
-def test_doubling_bandwidth_never_slows_a_step() -> None:
+def test_doubling_bandwidth_never_slows_step() -> None:
     cluster = h100(512)
     for layout in (Layout(64, 8, 1), Layout(16, 8, 4), Layout(512, 1, 1, zero=3)):
         one = step_time(LLAMA_70B, cluster, layout, 1024)

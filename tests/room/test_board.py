@@ -40,7 +40,7 @@ def board_at(board: Board, minute: float) -> dict[str, Any]:
     return board.news(board.open_page(), minute * MINUTE)
 
 
-def test_page_receives_everything_then_changes(board: Board) -> None:
+def test_page_receives_full_state_then_changes(board: Board) -> None:
     check(board, 1, 0, "wrong")
     page = board.open_page()
     first = board.news(page, 0)
@@ -115,7 +115,7 @@ def test_counts_hands_and_lists_longest_raised(board: Board) -> None:
     assert len(found["codes"]) == MAX_HANDS
 
 
-def test_removed_learner_leaves_nothing(board: Board) -> None:
+def test_removed_learner_disappears_from_board(board: Board) -> None:
     page = board.open_page()
     board.news(page, 0)
     check(board, 1, 0, "wrong")

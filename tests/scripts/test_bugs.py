@@ -40,7 +40,7 @@ def test_right_script_raises_no_alarm(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("bug", [_marked(b.about, b.about in QUICK_BUGS, b) for b in BUGS])
-def test_bug_is_named_with_line(bug: Bug, tmp_path: Path) -> None:
+def test_reports_bug_with_line(bug: Bug, tmp_path: Path) -> None:
     script = tmp_path / f"{bug.script}.py"
     script.write_text(bug.text())
     options = CHECK if bug.kind == SILENT else ()

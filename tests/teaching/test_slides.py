@@ -155,7 +155,7 @@ def test_slides_fit_and_fetch_nothing(page: Page, tmp_path: Path) -> None:
     ]
 
 
-def test_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
+def test_player_plays_and_keeps_keyboard(page: Page, tmp_path: Path) -> None:
     """Notebook 00 is stored with a player, so nothing has to run here."""
     path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())
@@ -176,7 +176,7 @@ def test_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
+def test_speaker_view_shows_notes(page: Page, tmp_path: Path) -> None:
     path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
     page.goto(path.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")

@@ -106,7 +106,7 @@ def test_grid_has_row_for_each_host() -> None:
     assert "host" not in odd, "hosts of different sizes are not rows"
 
 
-def test_a_wait_graph_names_hosts() -> None:
+def test_wait_graph_shows_hosts() -> None:
     waits = tuple(
         CallWait(
             rank,

@@ -72,6 +72,6 @@ def test_rejects_undrawable_tensors(whole: torch.Tensor, value: object, message:
         sharding({"w": whole}, run_of_parts(value))
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_rejects_empty_input() -> None:
     with pytest.raises(ValueError, match="at least one tensor"):
         sharding({}, run_of_parts({}))

@@ -30,7 +30,7 @@ def test_text_counts_calls_issued_during_backward() -> None:
     assert "early: 3 all_reduces, 2 issued while backward runs" in text
 
 
-def test_draws_only_the_last_step() -> None:
+def test_draws_only_last_step() -> None:
     before: Row = (("span", "forward", -20, -18), ("all_reduce", "all_reduce", -15, -12))
     step = last_step(trace_of((3, 5), before=before), 0, "forward")
     assert step is not None

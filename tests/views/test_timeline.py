@@ -98,7 +98,7 @@ def test_orders_ranks_and_connects_messages() -> None:
     assert down.at == (send.at[0], recv.at[1]) and down.head
 
 
-def test_playback_gives_longer_steps_more_room() -> None:
+def test_playback_spaces_steps_by_duration() -> None:
     slow = [
         event(0, 0, "send", 0, 1, peer=1),
         event(0, 1, "span", 1, 2),
@@ -261,7 +261,7 @@ def test_hostile_traces_are_drawn() -> None:
     assert "\x00" not in picture.text
 
 
-def test_caps_the_drawing_and_says_so() -> None:
+def test_caps_drawing_and_reports_omissions() -> None:
     picture = timeline(ping_pong(1000))
     assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MAX_BARS
     assert len(arrows(picture)) == 500
@@ -286,7 +286,7 @@ def test_draws_runs_and_rejects_other_values() -> None:
         timeline([1, 2])  # type: ignore[arg-type]
 
 
-def test_folds_repeated_calls_in_the_text() -> None:
+def test_folds_repeated_calls_in_text() -> None:
     assert fold_repetitions(list("aaab")) == [("a ×3", 3), ("b", 1)]
     assert fold_repetitions(list("ababab")) == [("(a, b) ×3", 6)]
     assert fold_repetitions(list("ababcababc")) == [("((a, b) ×2, c) ×2", 10)]
@@ -361,7 +361,7 @@ def test_writes_thousands_of_marks_in_groups() -> None:
 
 
 @pytest.mark.parametrize("marks", [timeline(ping_pong()), timeline(ring(4, 3))])
-def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
+def test_painted_picture_matches_svg(marks: Picture) -> None:
     """Each bar has its color, in the middle of its upper edge."""
     from io import BytesIO
 
@@ -377,7 +377,7 @@ def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
             assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark
 
 
-def test_unwaited_asynchronous_call_is_not_unfinished() -> None:
+def test_unwaited_call_is_not_shown_unfinished() -> None:
     unwaited = event(0, 0, "all_reduce", 0, None, world=1)
     picture = timeline(Trace(1, (replace(unwaited, asynchronous=True, wait_ns=None),)))
     assert "rank 0: all_reduce (never waited for)" in picture.text

@@ -67,7 +67,7 @@ def grade_answer(sandbox: Sandbox, name: str) -> ExerciseRecord:
     return record_of_results(exercise, answer, result, result)
 
 
-def test_every_bypass_has_a_documented_outcome() -> None:
+def test_every_bypass_has_documented_outcome() -> None:
     assert set(FATES) == set(BYPASSES)
 
 

@@ -107,7 +107,7 @@ def no_process_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
-def test_the_attacks_of_every_run_exist() -> None:
+def test_attacks_of_every_run_exist() -> None:
     groups = values.VALUES, wire.WIRE, processes.ENDINGS, processes.REMAINS
     names = {a.name for group in (*groups, processes.FLOODS, processes.BOMBS) for a in group}
     assert names >= OFTEN
@@ -246,7 +246,7 @@ def test_refuses_unusual_system_calls(sandboxed: Grader, tmp_path: Path) -> None
 
 
 @pytest.mark.soak
-def test_reading_attacks_succeed_without_a_sandbox(
+def test_reading_attacks_succeed_without_sandbox(
     plan: Plan, tmp_path: Path, around: dict[str, str]
 ) -> None:
     """Harmless attacks succeed without a sandbox, which proves that the sandbox stops them."""
@@ -306,7 +306,7 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_no_connection_leaves_the_machine(
+def test_connections_never_leave_machine(
     sandboxed: Grader, tmp_path: Path, listeners: Listeners
 ) -> None:
     never, talk = filled([network.NEVER, network.NETWORK], listeners.words())

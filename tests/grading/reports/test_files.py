@@ -59,7 +59,7 @@ def test_page_names_are_safe_and_unique() -> None:
     assert page_names(["Ada"])["Ada"] == names["Ada"]
 
 
-def test_every_report_is_written(tmp_path: Path) -> None:
+def test_writes_every_report(tmp_path: Path) -> None:
     records = a_class(9)
     written = write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out")
     below = {str(path.relative_to(tmp_path / "new" / "out")) for path in written}

@@ -104,7 +104,7 @@ def test_never_shows_failures_of_hidden_cases() -> None:
     assert b"1 of 3 hidden cases passed" in page and b"failed hidden cases" in page
 
 
-def test_how_visible_cases_fail_is_shown() -> None:
+def test_shows_failures_of_visible_cases() -> None:
     cases = (case(outcome="deadlocked", message=DEADLOCK), hidden_case("crashed"))
     text = words(page_of(record("Ada", exercise("ping_pong", "deadlocked", cases=cases))))
     assert "0 of 1 exercise passed, 1 deadlocked" in text and "crashed" not in text

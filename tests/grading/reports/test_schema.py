@@ -37,7 +37,7 @@ def written(one: Record) -> dict[str, Any]:
     return data
 
 
-def test_the_schema_is_valid() -> None:
+def test_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["properties"]["format"]["const"] == records.FORMAT
 
