@@ -136,7 +136,7 @@ async def _heard(url: str) -> list[object]:
     return before
 
 
-def test_enables_extension_and_keeps_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adds_extension_and_keeps_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     own = tmp_path / "etc" / "jupyter" / "labconfig" / "page_config.json"
     own.parent.mkdir(parents=True)

@@ -179,7 +179,7 @@ def test_rejects_flood_of_events(client: TestClient, monkeypatch: pytest.MonkeyP
     assert post(client, ana, CheckEvent(new_id(), "swap", "wrong")) == 429
 
 
-def test_limits_joins_from_one_address(
+def test_limits_joins_from_single_address(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "MAX_JOINS_PER_MINUTE", 0)
