@@ -87,7 +87,7 @@ def no_leaks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def event_loop_of_jupyter() -> None:
+def jupyter_event_loop() -> None:
     """Make Jupyter's client create the event loop that it keeps, before any test counts descriptors."""
     from jupyter_core.utils import ensure_event_loop
 
@@ -95,7 +95,7 @@ def event_loop_of_jupyter() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cuda_looked_for() -> None:
+def cuda_files() -> None:
     """Open the files that CUDA opens at the first query, before any test counts descriptors."""
     import torch
 

@@ -483,7 +483,7 @@ def test_applies_early_patch_after_its_class() -> None:
     assert run(answer.source)["f"]() == 1
 
 
-def test_notes_name_chosen_definition_and_helpers() -> None:
+def test_notes_mention_chosen_definition_and_helpers() -> None:
     answer = built(
         "def f(): return 1\n---\ndef f(): return 2\n---\n"
         "def f(): return h()\n---\ndef h(): return 3"
@@ -493,19 +493,19 @@ def test_notes_name_chosen_definition_and_helpers() -> None:
     assert run(answer.source)["f"]() == 3
 
 
-def test_notes_unneeded_broken_cell() -> None:
+def test_reports_unneeded_broken_cell() -> None:
     answer = built("def f(): return 1\n---\nx = 1\ny = (\nz = = 2")
     assert answer.notes == ("cell 2 cannot be parsed (line 3): skipped",) or answer.notes == (
         "cell 2 cannot be parsed (line 2): skipped",
     )
 
 
-def test_notes_skipped_top_level_await() -> None:
+def test_reports_skipped_top_level_await() -> None:
     answer = built("import asyncio\nawait asyncio.sleep(0)\n---\ndef f(): return 1")
     assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
 
-def test_notes_unbound_name() -> None:
+def test_reports_unbound_name() -> None:
     assert built("def f(): return chnk(1)").notes == (
         "no cell defines `chnk`, which `f` uses (cell 1)",
     )
@@ -533,7 +533,7 @@ def test_unevaluated_annotation_permits_any_name(future: str) -> None:
     assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
 
 
-def test_notes_deleted_helper() -> None:
+def test_reports_deleted_helper() -> None:
     answer = built("def h(): return 1\ndef f(): return h()\n---\nx = 1\ndel x, h")
     assert answer.notes == ("cell 2 deletes `h`, which the answer uses",)
     with pytest.raises(NameError):

@@ -73,7 +73,7 @@ def test_accepts_conditional_not_implemented_error(text: str) -> None:
     assert is_answer(text)
 
 
-def test_class_with_one_stub_counts_attempted() -> None:
+def test_partly_written_class_counts_as_attempt() -> None:
     methods = ("a(): return 1", f"b():\n        {STUB}")
     for order in (methods, methods[::-1]):
         assert is_answer("class f:" + "".join(f"\n{STATIC} {each}" for each in order))

@@ -79,7 +79,7 @@ def test_reads_worksheets_of_format_3(tmp_path: Path) -> None:
     assert [c.code for c in read_notebook(path).cells] == ["x = 1\ny = 2", ""]
 
 
-def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
+def test_skips_and_reports_unusable_cells(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         7,

@@ -28,7 +28,7 @@ OUTSIDE = {Kind.SCRIPT, Kind.MEASUREMENT}
 """Kinds whose time depends mostly on starting agents, or on the exercise's own measurements."""
 
 
-def in_a_notebook() -> Iterator[Figure]:
+def notebook_checks() -> Iterator[Figure]:
     """Check the reference solution of every exercise, on an idle machine and on a busy one."""
     answers = dict(_references())
     connect().preload()

@@ -18,7 +18,7 @@ def by_kind() -> list[Figure]:
     figures, every = [], []
     for name, program in STUCK.items():
         plain = median([_plain_launch(program) for _ in range(5)])
-        times = [_to_the_name(program, plain) for _ in range(RUNS)]
+        times = [_time_to_exception(program, plain) for _ in range(RUNS)]
         every += times
         what = f"deadlock named: {name.replace('_', ' ')}, {program.world_size} ranks"
         figures.append(Figure(what, spread(times), "", "", "≤ 1 s, each"))
@@ -35,7 +35,7 @@ def _plain_launch(program: Stuck) -> float:
     return time.monotonic() - start
 
 
-def _to_the_name(program: Stuck, plain: float) -> float:
+def _time_to_exception(program: Stuck, plain: float) -> float:
     """Return the seconds from the last rank's block to the exception, in one run.
 
     For ranks waiting in a call, the start of the wait was recorded. For all others it is unknown, so

@@ -48,7 +48,7 @@ def on_two_hosts() -> list[Figure]:
 
         times = interleaved({"one": one, "two": two}, LAUNCHES)
         near, far = live_cells(), live_cells("--where machines", {"machines": machines})
-        started = _next_to(times["two"], two)
+        started = _compare_with_peers(times["two"], two)
     alone, both = times["one"], times["two"]
     figures = [
         Figure(
@@ -80,7 +80,7 @@ def on_two_hosts() -> list[Figure]:
     return figures
 
 
-def _next_to(ours: list[float], two: Callable[[], object]) -> list[Figure]:
+def _compare_with_peers(ours: list[float], two: Callable[[], object]) -> list[Figure]:
     """Measure tools that start new processes: `srun` with a script, and Monarch."""
     figures = []
     what = f"launch, {RANKS} ranks on 2 hosts"

@@ -1,4 +1,4 @@
-"""The home page in real JupyterLab follows the progress file; without the server it does not change."""
+"""The home page in real JupyterLab follows the progress file; without the server it stays unchanged."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_gives_advice_explaining_all_ranks() -> None:
     assert judge(exercise(), Execution(right, ran([-1, -2, 1]))).advice == "It is below."
 
 
-def test_withholds_advice_explaining_one_rank() -> None:
+def test_withholds_advice_explaining_only_one_rank() -> None:
     verdict = judge(exercise(), Execution(case(below, like=1), ran([-1, -3])))
     assert verdict.advice == "" and verdict.rows[0].problem == "it is -1"
 
@@ -127,7 +127,7 @@ def irecv(rank: int, waited: int | None) -> Event:
     )
 
 
-def test_nan_advice_names_unwaited_call() -> None:
+def test_nan_advice_mentions_unwaited_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
     message_for = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
     assert (

@@ -139,7 +139,7 @@ def test_splits_file_into_mistakes() -> None:
         ),
     ],
 )
-def test_refusal_locates_malformed_marker(text: str, why: str) -> None:
+def test_error_locates_malformed_marker(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"mine.py {why}"):
         read_mistakes(text, "mine.py")
 
@@ -192,7 +192,7 @@ def test_inserted_mistake_leaves_others_unchanged() -> None:
     assert last.outcome is Outcome.WRONG and "SCALE = 2" in last.source
 
 
-def test_refused_program_keeps_instructor_file(
+def test_refused_mistake_leaves_file_unchanged(
     exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
@@ -311,7 +311,7 @@ def test_rejects_false_claims_about_answers(exercise: Exercise) -> None:
         assert why in answer_problem(exercise, known)
 
 
-def test_refusal_locates_unfitting_edit(exercise: Exercise) -> None:
+def test_error_locates_unfitting_edit(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
     mistakes.clear_caches()
     with pytest.raises(

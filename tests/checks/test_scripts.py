@@ -1,4 +1,4 @@
-"""Test kind SCRIPT: the answer runs as a separate script, and its verdict reads like any other."""
+"""Test kind SCRIPT: the answer runs as a separate script, and its verdict looks like any other."""
 
 from __future__ import annotations
 

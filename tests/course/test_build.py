@@ -182,7 +182,7 @@ def test_keeps_cells_outside_solutions_unchanged() -> None:
         ),
     ],
 )
-def test_refusal_locates_malformed_solution_region(source: str, words: str) -> None:
+def test_error_locates_malformed_solution_region(source: str, words: str) -> None:
     assert words in error_for(source)
 
 

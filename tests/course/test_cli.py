@@ -120,7 +120,7 @@ def test_errors_print_one_line_without_traceback(course: Path, words: list[str],
     assert "Traceback" not in done.stderr
 
 
-def test_build_names_malformed_solution(course: Path) -> None:
+def test_build_reports_malformed_solution(course: Path) -> None:
     path = course / "solutions" / "02_topic.ipynb"
     path.write_text(path.read_text().replace("### END SOLUTION", ""))
     done = run(course, "build")
@@ -303,7 +303,7 @@ def test_foreign_notebook_check_mentions_missing_sandbox(learner: Path) -> None:
         ("count_vote", "no exercise is called 'count_vote'. Did you mean count_votes"),
     ],
 )
-def test_check_names_missing_file_or_exercise(learner: Path, words: str, said: str) -> None:
+def test_check_reports_missing_file_or_exercise(learner: Path, words: str, said: str) -> None:
     done = run(learner, "check", words)
     assert done.returncode == 2 and said in done.stdout
 
@@ -316,12 +316,12 @@ def test_hint_accepts_exercises_and_notebooks(learner: Path, words: str) -> None
     assert "Exercise 0.2: My slice" in run(learner, "hint", words).stdout
 
 
-def test_reset_of_exercise_names_notebook(learner: Path) -> None:
+def test_reset_of_exercise_suggests_notebook(learner: Path) -> None:
     done = run(learner, "reset", "count_votes")
     assert done.returncode == 1 and "give its number: 00." in done.stderr
 
 
-def test_bundle_help_names_bundled_pages(course: Path) -> None:
+def test_bundle_help_lists_bundled_pages(course: Path) -> None:
     assert "docs" not in run(course, "--help").stdout + run(course, "check", "--help").stdout
     (course / "docs").mkdir()
     (course / "docs" / "engine.md").touch()

@@ -49,7 +49,7 @@ def test_each_call_adds_one_hint() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["wrong", "passed"])
-def test_only_last_hint_names_solution(outcome: str) -> None:
+def test_only_last_hint_mentions_solution(outcome: str) -> None:
     record_score("token_ring", outcome, 2, 2)
     assert ["solutions/" in ask() for _ in range(3)] == [False, False, True]
 

@@ -68,7 +68,7 @@ def test_notebooks_off_short_paths_lack_marks() -> None:
     assert mark_parts("16_context_parallel", cells) == {}
 
 
-def test_error_names_nonexistent_part() -> None:
+def test_error_mentions_nonexistent_part() -> None:
     cells = [{"cell_type": "markdown", "id": "a", "source": "# 02\n\nWords."}]
     with pytest.raises(NotebookError, match="02_blocking_p2p has no part 'One message'"):
         path_lines("02_blocking_p2p", cells)

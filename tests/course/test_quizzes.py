@@ -98,7 +98,7 @@ def test_reads_quiz_file(tmp_path: Path) -> None:
         ("answer = 1", 'answer = 1\nwrong = ["No."]', "one entry for each of the 2 options"),
     ],
 )
-def test_error_names_quiz_file_mistake(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_error_describes_quiz_file_mistake(tmp_path: Path, old: str, new: str, words: str) -> None:
     (tmp_path / "02_topic.toml").write_text(FILE.replace(old, new))
     with pytest.raises(QuizFileError, match=rf"(?s)02_topic\.toml.*{words}|{words}"):
         load_quizzes(tmp_path)

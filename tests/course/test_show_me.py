@@ -1,4 +1,4 @@
-"""Show the reference next to the learner's answer, with runs of both; a copy without solutions says so."""
+"""Show the reference next to the learner's answer, with runs of both, if the copy has solutions."""
 
 from __future__ import annotations
 

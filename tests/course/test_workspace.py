@@ -50,7 +50,7 @@ def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     "which", ["1", "01", "01_process_groups", "01_process_groups.ipynb", "../01_process_groups"]
 )
-def test_reset_keeps_old_and_fresh_file(workspace: Workspace, which: str) -> None:
+def test_reset_keeps_old_file_as_backup(workspace: Workspace, which: str) -> None:
     copy_missing_notebooks(workspace)
     mine = workspace.work / "01_process_groups.ipynb"
     for count in (1, 2):

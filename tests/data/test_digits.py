@@ -94,7 +94,7 @@ RIGHT = idx_bytes(IMAGE_BYTES, 2, 3, 4)
         (gzip.compress(RIGHT[:-1], mtime=0), "has only 23"),
     ],
 )
-def test_error_names_broken_file(tmp_path: Path, content: bytes, says: str) -> None:
+def test_error_mentions_broken_file(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "images"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=says) as caught:

@@ -57,7 +57,7 @@ def test_json_lists_ranks_and_lines() -> None:
     assert (found["ranks"][1]["file"], found["ranks"][1]["line"]) == ("/job/train.py", 31)
 
 
-def test_report_is_one_page(tmp_path: Path) -> None:
+def test_report_needs_no_other_files(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert run(CASES / "nccl_tensor_parallel", "--report", page).exit_code == HANG
     text = page.read_text()
@@ -120,7 +120,7 @@ def test_merges_stack_files_by_rank(tmp_path: Path, stack: str, name: str) -> No
     assert "rank 1 is in recv at train.py, line 77" in diagnosis.summary
 
 
-def test_debug_server_names_ranks(tmp_path: Path) -> None:
+def test_merges_stacks_of_debug_server(tmp_path: Path) -> None:
     folder = shutil.copytree(CASES / "torchcomms_missing_call", tmp_path / "dumps")
     sections = [
         f"=== Rank {rank}: http://host:{rank} ===\nThread 0x1 (most recent call first):\n"

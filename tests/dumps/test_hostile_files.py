@@ -1,4 +1,4 @@
-"""Reading a dump runs nothing, builds plain data only, and has limits."""
+"""Reading a dump runs no code, builds only plain data, and has limits."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_right_answer_gets_all_points(grader: Grader, tmp_path: Path) -> None:
     assert {each.outcome for each in record.exercises} == {"passed", "not attempted"}
 
 
-def test_hidden_cases_score_without_showing_reasons(grader: Grader, tmp_path: Path) -> None:
+def test_hidden_cases_show_no_reasons(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, WRONG))
     assert (exercise.outcome, exercise.points) == ("wrong", 0.0)
     shown = [case for case in exercise.cases if not case.hidden]
@@ -332,7 +332,7 @@ def _kill_template(plan: Plan) -> None:
 
 @pytest.mark.extended
 def test_unjudgeable_results_state_their_cause(grader: Grader, tmp_path: Path) -> None:
-    """They are not reported as a fault of the check, because the reference solution works."""
+    """Such results are not reported as a fault of the check, because the reference solution works."""
     forged = """
 def safe_buffers(fill, count, length, dst):
     import sys, numpy

@@ -34,7 +34,7 @@ def run_plan(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_visible_cases_precede_unnamed_hidden_ones(plan: Plan, at_once: bool) -> None:
+def test_visible_cases_precede_hidden_cases(plan: Plan, at_once: bool) -> None:
     found = run_plan(plan, at_once=at_once)
     assert (found.record.outcome, found.record.points, found.doubt) == ("passed", 10, Doubt.NONE)
     labels = [case.label for case in found.record.cases]

@@ -21,7 +21,7 @@ COMMANDS = "helpers/grading/commands.py"
 
 
 @pytest.mark.parametrize("name", [*(each.title for each in PLATFORMS), "Gradescope"])
-def test_one_module_names_each_platform(name: str) -> None:
+def test_each_platform_has_one_module(name: str) -> None:
     word = re.compile(rf"\b{re.escape(name.split()[-1])}\b", re.IGNORECASE)
     paths = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

@@ -150,7 +150,7 @@ def test_each_exercise_keeps_known_mistakes() -> None:
     assert all(each.source or each.seen for path in known for each in chosen.by_file[path])
 
 
-def test_readme_names_only_bundled_files(bundle: Path) -> None:
+def test_readme_mentions_only_bundled_files(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
     assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]

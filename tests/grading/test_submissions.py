@@ -44,7 +44,7 @@ def put(folder: Path, *names: str) -> Path:
         ("fay_22_other_roads.ipynb", "fay"),  # the notebook's former name
     ],
 )
-def test_file_or_folder_names_learner(tmp_path: Path, name: str, learner: str) -> None:
+def test_file_or_folder_identifies_learner(tmp_path: Path, name: str, learner: str) -> None:
     jobs, notices = found_in(put(tmp_path, name))
     assert [(job.learner, job.file) for job in jobs] == [(learner, name)]
     assert notices == []

@@ -309,7 +309,7 @@ def test_syntax_error_keeps_live_ranks(kernel: Kernel) -> None:
         ("line = (i for i in [1])\ndef f(rank, n):\n    line\nlaunch(f, 2)", "CannotSend"),
     ],
 )
-def test_failure_names_cell_by_number(kernel: Kernel, source: str, says: str) -> None:
+def test_failure_message_contains_cell_number(kernel: Kernel, source: str, says: str) -> None:
     cell = kernel.run(source)
     assert cell.error == says
     assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}

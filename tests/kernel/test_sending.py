@@ -277,7 +277,7 @@ REFUSED = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("what", REFUSED)
-def test_unsendable_variable_error_gives_remedy(kernel: Kernel, what: str) -> None:
+def test_unsendable_variable_error_suggests_remedy(kernel: Kernel, what: str) -> None:
     source, name, says = REFUSED[what]
     cell = kernel.run(f"{source}\ndef f(rank, n):\n    x = rank\n    return {name}\nlaunch(f, 2)")
     assert cell.error == "CannotSend"

@@ -67,7 +67,7 @@ def test_copy_contains_no_output_or_solution(path: Path) -> None:
 
 
 @each_solved
-def test_stub_names_preceding_exercise(path: Path) -> None:
+def test_stub_mentions_preceding_exercise(path: Path) -> None:
     title = ""
     for ours, theirs in zip(
         read_notebook(path)["cells"],

@@ -163,7 +163,7 @@ def test_reports_fatal_signal_of_rank(number: signal.Signals, says: str) -> None
     assert says in str(failure)
 
 
-def test_deadlock_names_handled_exception() -> None:
+def test_deadlock_mentions_handled_exception() -> None:
     def leave_by_finally(rank: int, world_size: int) -> None:
         try:
             if rank == 1:
@@ -178,7 +178,7 @@ def test_deadlock_names_handled_exception() -> None:
     assert str(failure).count("handling") == 1
 
 
-def test_oversized_message_abort_names_both_calls() -> None:
+def test_oversized_message_abort_reports_both_calls() -> None:
     def mismatch(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(5), 1)

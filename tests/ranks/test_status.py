@@ -42,7 +42,7 @@ def running(thread: threading.Thread) -> Iterator[bool]:
 
 
 def _named(stdout: Any = None, excepthook: Any = threading.__excepthook__) -> list[int]:
-    """Ask with a rank's stdout and hook instead of pytest's, which may do anything."""
+    """Query with a rank's stdout and hook instead of pytest's, which may do anything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stdout or io.TextIOWrapper(io.BytesIO()))
         patch.setattr(threading, "excepthook", excepthook)

@@ -218,7 +218,7 @@ def stopping_a_rank(seconds: float, must: bool = True) -> Iterator[None]:
     assert stopped.is_set() or not must, "no rank was stopped"
 
 
-def test_no_alarm_during_large_transfers() -> None:
+def test_large_transfers_raise_no_alarm() -> None:
     def talk(rank: int, n: int) -> float:
         x = torch.ones(50_000_000)
         for _ in range(4):
@@ -228,7 +228,7 @@ def test_no_alarm_during_large_transfers() -> None:
     assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
 
 
-def test_monitored_barrier_names_missing_ranks_first() -> None:
+def test_monitored_barrier_reports_missing_ranks_first() -> None:
     def roll_call(rank: int, n: int) -> None:
         if rank not in {1, 3}:
             dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
@@ -317,7 +317,7 @@ def test_shows_lines_of_other_threads() -> None:
     assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programs.py, line") == 3
 
 
-# --- looks from a busy machine: (rank, thread) -> number of times it has given up the processor -----------
+# --- samples of a busy machine: (rank, thread) -> number of times it has given up the processor -----------
 
 
 def test_recognizes_progress_of_connecting_rank() -> None:

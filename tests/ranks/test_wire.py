@@ -227,7 +227,7 @@ def yields() -> Iterator[int]:
         (np.array(["a", None]), r"\.tolist\(\)"),
     ],
 )
-def test_unreturnable_value_error_gives_remedy(value: object, says: str) -> None:
+def test_unreturnable_value_error_suggests_remedy(value: object, says: str) -> None:
     with pytest.raises(wire.CannotReturn, match=rf"value\['a'\]\[0\] is .*{says}"):
         wire.encode({"a": [value]})
 

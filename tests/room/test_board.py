@@ -82,7 +82,7 @@ def test_counts_only_current_mistakes(board: Board) -> None:
     assert board_at(board, 3)["mistakes"] == []
 
 
-def test_leaves_out_unknown_exercises_and_mistakes(board: Board) -> None:
+def test_omits_unknown_exercises_and_mistakes(board: Board) -> None:
     check(board, 1, 0, "wrong", "<b>a text of my own</b>")
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
@@ -90,7 +90,7 @@ def test_leaves_out_unknown_exercises_and_mistakes(board: Board) -> None:
     assert found["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and found["mistakes"] == []
 
 
-def test_raised_hand_names_last_checked_exercise(board: Board) -> None:
+def test_raised_hand_shows_last_checked_exercise(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, True)))
     board.apply_event(StoredEvent(2, 0, HandEvent(ID, True, "swap", "def swap(): ...")))

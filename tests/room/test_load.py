@@ -1,4 +1,4 @@
-"""500 learners, each with one check a second, lose no event. The test prints their waiting times."""
+"""500 learners with one check per second each lose no event. The test prints their waiting times."""
 
 from __future__ import annotations
 

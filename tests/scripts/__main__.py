@@ -27,7 +27,7 @@ from tests.scripts.shapes import (
 
 FOLDER = Path(__file__).parent
 CHECK = ("--check-steps", "20")
-# torch itself reports a hang after 30 minutes. It is given this time.
+# torch itself reports a hang after 30 minutes, but here it has only this time.
 _HANG_S = 60.0
 
 

@@ -12,7 +12,7 @@ from tests.scripts.shapes import SHAPES, Shape, in_this_process, under_torchrun
 
 CHECK = ("--check-steps", "20")
 NOT_FOUND = {"a loss divided by the world size under DDP"}
-"""The values are those of a smaller loss, which a script may want."""
+"""Not found, because its values are those of a smaller loss, which a script may want."""
 QUICK_SHAPES = {"gan", "tensor_parallel", "own_module"}
 QUICK_BUGS = {
     "metrics gathered on the main process only",

@@ -272,7 +272,7 @@ def test_stored_worlds_have_programs_and_explanations() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_kind_of_deadlock_is_explained(name: str) -> None:
+def test_explains_each_kind_of_deadlock(name: str) -> None:
     world = stored(name)
     found = diagnose(world.states, world.trace)
     _, kind, guilty, summary, advice = EXPECTED[name]
@@ -298,7 +298,7 @@ def test_recorded_worlds_cover_all_causes() -> None:
 
 
 def test_last_cause_fits_every_world() -> None:
-    """So `diagnose` always finds a diagnosis."""
+    """Because of this cause, `diagnose` always finds a diagnosis."""
     world = stuck_world([], Trace(0))
     causes = [cause for cause, _ in explanations(world, after=Priority.UNRECORDED)]
     assert [cause.name for cause in causes] == ["unknown"]

@@ -30,7 +30,7 @@ WHERE = "n1: ranks 0, 1; n2: ranks 2, 3"
 
 
 def two_levels() -> Trace:
-    """First a sum in each host, then one between hosts, then a message in a host and one between hosts."""
+    """A sum within each host, a sum between hosts, a message within a host, and a message between hosts."""
     rows = []
     for rank in range(4):
         inside, between = ((0, 1), (2, 3))[rank // 2], ((0, 2), (1, 3))[rank % 2]

@@ -45,7 +45,7 @@ def test_text_of_deadlock_lists_waits() -> None:
     )
 
 
-def test_text_of_failure_names_root_cause() -> None:
+def test_text_of_failure_shows_root_cause() -> None:
     assert lanes_text(failed()) == (
         "rank 0 | a\n"
         "rank 1 | b\n"

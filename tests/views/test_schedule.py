@@ -105,7 +105,7 @@ def test_rejects_invalid_action_names(action: str) -> None:
         schedule({"odd": [["F0", action]]})
 
 
-def test_plan_text_gives_bubble_and_microbatches() -> None:
+def test_plan_text_reports_bubble_and_microbatches() -> None:
     text = str(schedule({"tiny": ["F0 F1 B0 B1", "F0 B0 F1 B1"]}))
     assert text.splitlines() == [
         "tiny: bubble 33 % predicted",

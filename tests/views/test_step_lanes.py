@@ -38,7 +38,7 @@ def test_draws_only_last_step() -> None:
     assert len(step.calls) == 1
 
 
-def test_leaves_out_rank_without_steps() -> None:
+def test_omits_rank_without_steps() -> None:
     nothing = Trace(1)
     text = str(step_lanes({"nothing": nothing, "a step": trace_of((3, 5))}))
     assert "a step" in text and "nothing" not in text

@@ -242,7 +242,7 @@ def test_same_trace_gives_identical_output() -> None:
     assert timeline(slower).text == first.text, "no times in the text"
 
 
-def test_hostile_traces_are_drawn() -> None:
+def test_draws_hostile_traces() -> None:
     huge = 2**70
     rows = [
         event(0, 0, "send", 5, 1, peer=99, call="$\\frac{$<b>\x00\n" + "x" * 10_000),
@@ -304,7 +304,7 @@ def test_overlapping_calls_use_separate_rows() -> None:
     assert layout.call_rows == 3 and layout.span_rows == 0
 
 
-def test_labels_name_peer_root_and_tag() -> None:
+def test_labels_contain_peer_root_and_tag() -> None:
     assert label_of(event(0, 0, "send", 0, 1, peer=1, call="isend")) == "isend→1"
     assert label_of(event(0, 0, "recv", 0, 1, peer=None)) == "recv←any"
     assert label_of(event(0, 0, "recv", 0, 1, peer=2, tag=5)) == "recv←2 tag 5"

@@ -58,7 +58,7 @@ def test_counts_only_received_messages() -> None:
     assert traffic_matrix(trace) == [[0, 8], [0, 0]]
 
 
-def test_collectives_are_described_for_each_rank() -> None:
+def test_describes_collectives_for_each_rank() -> None:
     trace = trace_of_rows(
         2, [[event(rank, 0, "broadcast", 0, 1, root=0, nbytes=400 * (1 - rank))] for rank in (0, 1)]
     )
@@ -94,7 +94,7 @@ def test_caps_number_of_listed_pairs() -> None:
     assert len(lines) == 34 and lines[-1] == "… and 208 more pairs of ranks"
 
 
-def test_hostile_traces_are_drawn() -> None:
+def test_draws_hostile_traces() -> None:
     rows = [
         event(0, 0, "send", 0, 1, peer=9),
         event(0, 1, "send", 0, 1, peer=-1),

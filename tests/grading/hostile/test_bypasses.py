@@ -71,7 +71,7 @@ def test_every_bypass_has_documented_outcome() -> None:
     assert set(FATES) == set(BYPASSES)
 
 
-# One or two bypasses of each fate are tried each time; long runs try all.
+# Each run tries one or two bypasses of each fate; long runs try all.
 OFTEN = (
     "torch.ops.c10d",
     "a case's end told too early, in its caller's frame",

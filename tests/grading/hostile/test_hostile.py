@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 """Timeout of tests that each hand in ten or more submissions, some of which use up their whole time."""
 
 
-# One attack of each kind is tried each time; long runs try all.
+# Each run tries one attack of each kind; long runs try all.
 OFTEN = {
     "equal to everything",
     "patched torch.equal, allclose, isclose",
@@ -115,7 +115,7 @@ def test_attacks_of_every_run_exist() -> None:
 
 @pytest.mark.extended
 @often(values.VALUES)
-def test_false_values_give_no_points(
+def test_false_values_earn_no_points(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)

@@ -179,13 +179,13 @@ def _changed(at: int, byte: int) -> str:
         "\ud800" + picture(),
     ],
 )
-def test_leaves_out_damaged_pictures(bad: str) -> None:
+def test_omits_damaged_pictures(bad: str) -> None:
     assert checked_png(bad) is None
     page = page_of(record("Ada", exercise(picture=bad)))
     assert not [tag for tag in page.tags if tag.name == "img"]
 
 
-def test_leaves_out_oversized_picture() -> None:
+def test_omits_oversized_picture() -> None:
     assert checked_png(picture(60.0)) is None
 
 
@@ -197,8 +197,8 @@ def test_page_repeats_no_element_id() -> None:
     assert all(re.fullmatch(r"e\d+-\d+", each) for each in identifiers)
 
 
-def test_never_names_failed_hidden_case() -> None:
-    """So an answer cannot reveal hidden inputs by choosing the cases that it fails."""
+def test_never_identifies_failed_hidden_case() -> None:
+    """Otherwise an answer could reveal hidden inputs by choosing the cases that it fails."""
     one, other = hidden_case("wrong"), hidden_case("passed")
     first, second = (
         words(page_of(record("Ada", exercise(outcome="wrong", cases=cases))))
