@@ -141,7 +141,7 @@ def cp(rank: int, world_size: int) -> tuple[int, ...]:
 
 
 def ep(rank: int, world_size: int) -> tuple[int, ...]:
-    """Send tokens to experts and back (notebook 17), equally many to each, as routing depends on values."""
+    """Send the same number of tokens to each expert and back (notebook 17), as routing depends on values."""
     tokens = torch.randn(3 * world_size, 8)
     there = torch.empty_like(tokens)
     dist.all_to_all_single(there, tokens)

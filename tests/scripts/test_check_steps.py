@@ -141,7 +141,7 @@ def test_detects_different_opposite_values() -> None:
 
 
 def test_parameter_may_be_equal_by_chance(tmp_path: Path) -> None:
-    """Adam's first step is equally long for all gradients, so parameters may stay equal without reduction."""
+    """Adam's first step has one length for all gradients, so parameters may stay equal without reduction."""
     text = "scale = torch.nn.Parameter(torch.ones(1))\n"
     text += "optimizer = torch.optim.Adam([*model.parameters(), scale])\nfor _ in range(9):\n"
     text += "    backward(lambda x: scale * model(x))\n    optimizer.step()\n"
