@@ -38,7 +38,7 @@ from tests.trace.deadlocks.record import PROGRAMS
 
 EXERCISES = ["my_slice", "ping_pong", "swap", "broadcast_from", "who_hangs", "HookedDDP"]
 FOLDER = Path(__file__).parents[1] / "build"
-Shown = tuple[str, str, str]  # a title, what a terminal shows, and the HTML of a notebook
+Shown = tuple[str, str, str]  # a title, a terminal's text, and a notebook's HTML
 FAIL: dict[str, Callable[[], object]] = {
     "an exception": lambda: {}["missing"],
     "a segmentation fault": lambda: ctypes.string_at(0),

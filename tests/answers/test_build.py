@@ -1,7 +1,7 @@
 """Test which statements an answer's source contains, in which order, and that it behaves as in the kernel.
 
 Most tests run the cells from top to bottom, as a kernel does, and the answer's source by itself,
-and compare what the function returns.
+and compare the function's results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Test on random programs that an answer's source returns the same as the function after all cells have run.
 
 The programs redefine, patch, decorate and compute at random, so the result depends on which of several
-definitions is used at each place. Each is run whole, as a kernel would; programs that fail in that run
+definitions is used at each place. Each is run as a whole, like in a kernel; programs that fail in that run
 are skipped.
 """
 

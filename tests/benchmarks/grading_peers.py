@@ -44,7 +44,7 @@ _NBGRADER_CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "bench"\n'
 
 @dataclass(frozen=True)
 class Grading:
-    """One way to grade the class: the function that is timed, and one that reads the resulting points."""
+    """One way to grade the class: the timed function, and a function that reads the resulting points."""
 
     run: Callable[[], None]
     points: Callable[[], dict[str, float]]

@@ -115,7 +115,7 @@ def first_made() -> list[Figure]:
 def idle_memory() -> list[Figure]:
     """Measure the memory of a kernel and its rank server.
 
-    Three kernels run, to share libraries as a class does.
+    Three kernels run, so they share libraries like the kernels of a class.
     """
     steps = {
         "after the first cell": IMPORTS + "from helpers.ranks.launcher import connect\n"

@@ -23,7 +23,7 @@ CUT = """panel => [...panel.querySelectorAll(".rr-page, .jupyter-widgets, .jp-Ou
 
 
 class NotebookPage:
-    """What a learner does with an open notebook. Every wait has a deadline."""
+    """A learner's actions in an open notebook. Every wait has a deadline."""
 
     def __init__(self, page: Page, shots: Path | None) -> None:
         self.page = page

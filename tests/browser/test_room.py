@@ -115,7 +115,7 @@ def test_board_shows_class_live(chromium: Browser, served: Served, shots: Path |
     photograph(page, shots, "board-phone")
     page.get_by_role("button", name="Take down the hand").click()
     expect(page.locator("#hands")).to_be_hidden(timeout=10_000)
-    # a learner who is removed is gone from the page
+    # a removed learner disappears from the page
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove Learner 12").click()
     expect(page.locator("#grid tbody tr")).to_have_count(12, timeout=10_000)

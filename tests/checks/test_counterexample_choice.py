@@ -125,7 +125,7 @@ def test_hidden_result_skips_smaller_case_search() -> None:
     assert {shown_case(result).label} <= {case.label for case in exercise.draw()}
 
 
-def test_one_passing_small_case_excuses_nothing() -> None:
+def test_small_numbers_advice_needs_several_passes() -> None:
     # each rank forwards its own chunk instead of the sum
     own = """
 def pipeline_sum(rank, world_size, x, chunk):

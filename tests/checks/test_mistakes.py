@@ -181,7 +181,7 @@ def test_refuses_ambiguous_title(title: str) -> None:
         insert_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
 
-def test_inserted_mistake_leaves_others_unchanged() -> None:
+def test_inserted_mistake_leaves_other_mistakes_unchanged() -> None:
     words = "Rank {here} adds 2.\n# %% not a marker\u2028| crashed"
     new = insert_mistake(
         FILE, KnownMistake("adds two", words, "def total(*a):\n    return '# %% x'\n")

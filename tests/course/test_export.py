@@ -29,7 +29,7 @@ def test_stores_outputs_without_course_widgets() -> None:
     assert not content["metadata"]
 
 
-def test_keeps_other_widgets() -> None:
+def test_keeps_widgets_of_other_libraries() -> None:
     content = notebook(
         {"text/plain": "IntSlider(value=0)"}, {"text/html": "<p>Run this cell again"}
     )

@@ -211,7 +211,7 @@ def test_home_shows_end_of_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "You have finished DDP in an evening<" not in later.map_html()
 
 
-def test_longest_path_follows_all_others() -> None:
+def test_longest_path_follows_shorter_paths() -> None:
     for name in ("ddp", "big", "hang"):
         finish(name)
     assert [way.path.name for way in home().onward] == ["everything"]

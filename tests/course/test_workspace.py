@@ -71,7 +71,7 @@ def test_resets_deleted_notebook(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("which", ["2", "99", "process", ""])
-def test_unknown_notebook_reset_lists_existing_ones(workspace: Workspace, which: str) -> None:
+def test_unknown_notebook_reset_lists_existing_notebooks(workspace: Workspace, which: str) -> None:
     with pytest.raises(WorkspaceError, match="00_start_here, 01_process_groups"):
         reset(workspace, which)
 

@@ -16,7 +16,7 @@ CASES = Path(__file__).with_name("cases")
 
 @dataclass(frozen=True)
 class Expected:
-    """kind, guilty: of the diagnosis. words: parts of its summary."""
+    """kind, guilty: those of the diagnosis. words: parts of its summary."""
 
     kind: str
     guilty: tuple[int, ...]

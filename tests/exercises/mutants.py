@@ -44,7 +44,7 @@ class Mutant:
 
 
 def mutants(source: str, names: set[str]) -> Iterator[Mutant]:
-    """Return the mutants of the functions and classes of these names in a source, each once."""
+    """Return the mutants of the functions and classes with these names in a source, without duplicates."""
     seen = {source}
     for top in ast.parse(source).body:
         if isinstance(top, (ast.FunctionDef, ast.ClassDef)) and top.name in names:

@@ -1,4 +1,4 @@
-"""Prove every file of answers: right answers pass, and wrong ones fail as the file says.
+"""Prove every file of answers: right answers pass, and wrong ones fail as stated in the file.
 
 `make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of a quarter of the
 exercises each day, on visible cases. `make test` reads the files, and grades all reference solutions
@@ -42,7 +42,7 @@ PAIRS = [
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize proofs with their answers, unless the run excludes proofs: collecting takes seconds."""
+    """Parametrize proofs with their answers, unless the run excludes them, because collecting takes seconds."""
     if metafunc.definition.get_closest_marker("prove"):
         is_excluded = "and not prove" in metafunc.config.option.markexpr
         name = metafunc.config.option.keyword

@@ -1,4 +1,4 @@
-"""A browser without any server: explorers need none."""
+"""A browser without a server, because explorers need none."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ WAITS = "def ping_pong(*args):\n    raise OSError('as if the machine were busy')
 
 
 @pytest.mark.extended
-def test_second_try_follows_all_others(tmp_path: Path) -> None:
+def test_second_attempt_follows_all_submissions(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WAITS)
     for number, name in enumerate(("bob", "cy", "dora", "emil", "fay")):

@@ -97,7 +97,7 @@ def test_replaces_killed_server() -> None:
 
 
 @pytest.mark.extended
-def test_killed_kernel_leaves_nothing_and_restarts() -> None:
+def test_killed_kernel_restarts_without_leftovers() -> None:
     kernel = make()
     try:
         kernel.value("%%ranks 3\nkept = 1")

@@ -35,7 +35,7 @@ def is_exercise(cell: dict[str, Any]) -> bool:
 
 
 def exercises_in(path: Path) -> list[Exercise]:
-    """Return the exercises that the registry has for this notebook."""
+    """Return this notebook's exercises from the registry."""
     return [each for each in exercises().values() if each.notebook == path.stem]
 
 

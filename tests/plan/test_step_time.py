@@ -16,7 +16,7 @@ MODEL = Model("small", layers=8, hidden=128, heads=8, sequence=64, vocabulary=10
 CLUSTER = Cluster("test", 64, 8, 10**9, 1e12, 0.5, 100e9, 10e9, latency_s=0.0)
 
 
-def test_one_gpu_only_computes() -> None:
+def test_single_gpu_step_only_computes() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 1, 1, recompute=True), batch=10)
     work = 10 * 64 * MODEL.flops_per_token(recompute=True)
     assert time.parts() == {

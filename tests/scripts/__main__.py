@@ -64,7 +64,7 @@ def shapes_page(names: Sequence[str]) -> Iterator[str]:
 
 
 def _compare(shape: Shape) -> tuple[str, float, bool]:
-    """Return the row of a right script, the ratio of times, and whether all is as it should be."""
+    """Return the row of a right script, the ratio of times, and whether everything is as expected."""
     script = shape.folder / f"{shape.name}.py"
     plain = under_torchrun(script, shape.ranks, shape.args)
     ours = under_course_run(script, shape.ranks, shape.args)
@@ -130,7 +130,7 @@ def _explain(bug: Bug, folder: Path) -> tuple[str, bool, bool]:
 
 
 def _describe(bug: Bug, ending: Ending) -> str:
-    """Describe what the text names."""
+    """Describe which of rank and lines the text names."""
     has_rank, has_lines = bug.is_named(ending)
     if ending.code is None:
         return "nothing: hangs"

@@ -31,7 +31,7 @@ C10D_PARTS, RPC_PARTS = 8, 4
 # Sampling intervals: for tests of RPC, and for tests of process groups in cells.
 RPC_STEP, CELLS_STEP = 8, 10
 START_S, SLACK_S = 180.0, 60.0
-# torch's modules read these when they are imported: in the rank server, too.
+# torch's modules read these variables when they are imported, also in the rank server.
 READ_AT_IMPORT = {"BACKEND": "gloo", "WORLD_SIZE": str(WORLD_SIZE)}
 # The engine's names for the endings of a rank that sends no message.
 SILENT = {"Deadlock", "RankTimeout", "RankDied"}

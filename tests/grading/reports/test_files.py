@@ -74,7 +74,7 @@ def test_writes_every_report(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in written} == first
 
 
-def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
+def test_hostile_records_write_only_into_output(tmp_path: Path) -> None:
     records = [record(name, exercise()) for name in dict.fromkeys(ODD_NAMES)]
     write_reports(course_of(records, "Autumn"), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
