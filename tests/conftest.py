@@ -88,7 +88,7 @@ def no_leaks() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def jupyter_event_loop() -> None:
-    """Make Jupyter's client create the event loop that it keeps, before any test counts descriptors."""
+    """Make Jupyter's client create its permanent event loop before any test counts descriptors."""
     from jupyter_core.utils import ensure_event_loop
 
     ensure_event_loop()
@@ -162,7 +162,7 @@ def _folders() -> set[object]:
 
 @pytest.fixture(scope="session")
 def forking_python() -> Iterator[str]:
-    """The path of a Python that forks what it runs from a process that has imported torch."""
+    """The path of a Python whose programs are forked from a process with torch imported."""
     if sys.platform != "linux":
         yield sys.executable  # a fork of such a process works only on Linux
         return

@@ -67,7 +67,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """Return, for each file of `helpers` by its dotted name, the files that it names in an import."""
+    """Return the imported files of each file of `helpers`, by dotted name."""
     return {name: set(_named(path)) - {name} for name, path in files().items()}
 
 

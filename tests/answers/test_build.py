@@ -1,4 +1,4 @@
-"""Test which statements an answer's source contains, in which order, and that it behaves as in the kernel.
+"""Test the statements of an answer's source, their order, and that it behaves as in the kernel.
 
 Most tests run the cells from top to bottom, as a kernel does, and the answer's source by itself,
 and compare the function's results.

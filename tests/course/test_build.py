@@ -1,4 +1,4 @@
-"""Test that the learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
+"""Test that the learner's copies are exactly the solved notebooks with stubs for solutions."""
 
 from __future__ import annotations
 

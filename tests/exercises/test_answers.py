@@ -42,7 +42,7 @@ PAIRS = [
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize proofs with their answers, unless the run excludes proofs: collecting them takes seconds."""
+    """Parametrize proofs with their answers, unless the run excludes proofs. Collecting takes seconds."""
     if metafunc.definition.get_closest_marker("prove"):
         is_excluded = "and not prove" in metafunc.config.option.markexpr
         name = metafunc.config.option.keyword

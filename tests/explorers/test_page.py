@@ -1,4 +1,4 @@
-"""Test explorers in a real browser: the page computes what Python computes, without a kernel."""
+"""Test explorers in a real browser: the page computes the same results as Python, without a kernel."""
 
 from __future__ import annotations
 

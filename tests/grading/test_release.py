@@ -180,7 +180,7 @@ def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extended
 def test_learner_can_work_in_bundle(bundle: Path, tmp_path: Path) -> None:
-    """The bundle's `course` checks a notebook, and says that it has no grader."""
+    """The bundle's `course` checks a notebook, and reports that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
     # this environment's copy of the course must not fill gaps in the bundle
     program = (

@@ -1,4 +1,4 @@
-"""Submissions are found in any layout of folders, and nothing else is."""
+"""Submissions are found in any layout of folders, without counting other files."""
 
 from __future__ import annotations
 

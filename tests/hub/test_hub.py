@@ -186,7 +186,7 @@ def _port_of(person: Person) -> int:
 
 
 async def _check_private_output(ana: Person, ben: Person) -> None:
-    """A kernel's output normally goes to everybody who connects to its port, but here they need its keys."""
+    """Normally everybody who connects to a kernel's port receives its output, but here they need its keys."""
     own = json.loads(await ana.value(OWN))["connection"]
     listening = asyncio.create_task(ben.value(LISTEN.replace("PORT", str(own["iopub_port"]))))
     await asyncio.sleep(1.0)

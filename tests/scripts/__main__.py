@@ -69,7 +69,7 @@ def _compare(shape: Shape) -> tuple[str, float, bool]:
     plain = under_torchrun(script, shape.ranks, shape.args)
     ours = under_course_run(script, shape.ranks, shape.args)
     checked = in_this_process(script, shape.ranks, shape.args, *CHECK)
-    # `course run` shows what workers write to stderr among their output
+    # `course run` shows the workers' stderr among their output
     is_same = ours.lines() - Counter(plain.errors.splitlines()) == plain.lines()
     is_same &= ours.code == plain.code
     is_quiet = "Silent fault" not in checked.errors and checked.code == 0

@@ -1,4 +1,4 @@
-"""`course run --check-steps`: silent faults, each with its line, and no alarm for what is intended."""
+"""`course run --check-steps`: silent faults, each with its line, and no alarm for intended differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of two pages run, and print what the pages say: DDP in twelve lines, and symptoms."""
+"""The programs of two pages run, and print the output shown there: DDP in twelve lines, and symptoms."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def environment() -> Iterator[None]:
 
 
 def plainly(suite: str, *words: str) -> list[Any]:
-    """Run `tests.torch_suite.plain`; return what it printed."""
+    """Run `tests.torch_suite.plain`, and return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.torch_suite.plain", suite, *words],
         env={**os.environ, **READ_AT_IMPORT, "OMP_NUM_THREADS": "1"},

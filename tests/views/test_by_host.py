@@ -1,4 +1,4 @@
-"""Runs on several hosts: each view says which host has which ranks, and what is sent between hosts."""
+"""Runs on several hosts: each view shows the hosts of the ranks, and the traffic between hosts."""
 
 from __future__ import annotations
 

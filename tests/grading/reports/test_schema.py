@@ -1,4 +1,4 @@
-"""The published schema accepts written records, and nothing else."""
+"""The published schema accepts only written records."""
 
 from __future__ import annotations
 
