@@ -90,15 +90,15 @@ def no_leaks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def event_loop_of_jupyter() -> None:
-    """Make Jupyter's client create the event loop that it keeps, before any test counts descriptors."""
+def jupyter_event_loop() -> None:
+    """Make Jupyter's client create its permanent event loop before any test counts descriptors."""
     from jupyter_core.utils import ensure_event_loop
 
     ensure_event_loop()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cuda_looked_for() -> None:
+def cuda_files() -> None:
     """Open the files that CUDA opens at the first query, before any test counts descriptors."""
     import torch
 
@@ -193,7 +193,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def forking_python() -> Iterator[str]:
-    """The path of a Python that forks what it runs from a process that has imported torch."""
+    """The path of a Python whose programs are forked from a process with torch imported."""
     if sys.platform != "linux":
         yield sys.executable  # a fork of such a process works only on Linux
         return

@@ -1,7 +1,7 @@
-"""`make messages` provokes each kind of message, for real, and writes them on two pages to be read.
+"""`make messages` provokes each kind of message for real, and writes all messages on two pages.
 
-`python -m tests.messages [EXERCISE ...]` writes build/messages.txt and build/messages.html. Wrong answers are
-checked of the named exercises; without names, of a few.
+`python -m tests.messages [EXERCISE ...]` writes build/messages.txt and build/messages.html. The
+wrong answers of these exercises are checked; without names, those of a few exercises.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.trace.deadlocks.record import PROGRAMS
 
 EXERCISES = ["my_slice", "ping_pong", "swap", "broadcast_from", "who_hangs", "HookedDDP"]
 FOLDER = Path(__file__).parents[1] / "build"
-Shown = tuple[str, str, str]  # a title, what a terminal shows, and the HTML of a notebook
+Shown = tuple[str, str, str]  # a title, a terminal's text, and a notebook's HTML
 FAIL: dict[str, Callable[[], object]] = {
     "an exception": lambda: {}["missing"],
     "a segmentation fault": lambda: ctypes.string_at(0),

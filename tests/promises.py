@@ -1,4 +1,4 @@
-"""The promises of the project, each with the tests that hold it and the lines that it costs.
+"""The promises of the project, each with its tests and its cost in lines of code.
 
 `python -m tests.promises` counts the lines and writes docs/promises.md. The lines of a file that serves
 several promises count for each of them.

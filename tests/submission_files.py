@@ -1,4 +1,4 @@
-"""Answers of the kind that learners hand in, taken from the exercises' files of answers."""
+"""Answers like those handed in by learners, taken from the exercises' files of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core works in a copy without the features, and says what such a copy lacks."""
+"""The core works in a copy without the features, and reports what the copy lacks."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_core_opens_lab(core: Path) -> None:
 
 
 @pytest.mark.extended
-def test_core_checks_a_notebook(core: Path) -> None:
+def test_core_checks_notebook(core: Path) -> None:
     done = course(core, "check", "00", "--only", "0.1")
     assert done.returncode == 0, done.stderr
     assert "1 of 1 exercise passed." in done.stdout
 
 
-def test_core_checks_a_cell(core: Path) -> None:
+def test_core_checks_cell(core: Path) -> None:
     done = run(core, "-c", f"ANSWER = {IMPORTS + RIGHT!r}\n{CHECK}")
     assert done.stdout.splitlines()[-1] == "passed | 04_collectives | ()", done.stderr
     assert json.loads((core / "progress.json").read_text())["exercises"]["ping_pong"]
@@ -109,13 +109,13 @@ def test_help_lists_only_available_commands(core: Path) -> None:
         (("room", "serve"), "this copy of the course has no helpers.room."),
     ],
 )
-def test_absent_commands_are_one_line(core: Path, words: tuple[str, ...], said: str) -> None:
+def test_absent_command_error_fits_one_line(core: Path, words: tuple[str, ...], said: str) -> None:
     done = course(core, *words)
     assert (done.returncode, done.stderr) == (1, f"Error: {said}\n")
 
 
 @pytest.mark.parametrize("name", ["join", "imagine", "explore", "hosts"])
-def test_absent_names_are_explained(core: Path, name: str) -> None:
+def test_explains_absent_names(core: Path, name: str) -> None:
     done = run(core, "-c", f"from helpers import {name}")
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ImportError: this copy of the course has no helpers."), last

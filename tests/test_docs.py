@@ -34,7 +34,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 MAX_README = 8_000
 
 
-def test_the_readme_is_short() -> None:
+def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text()) <= MAX_README
 
 
@@ -50,7 +50,7 @@ def test_readme_links_every_page() -> None:
 
 
 def test_contributing_example_is_accepted() -> None:
-    """The known mistake that CONTRIBUTING writes by hand is one that `course mistakes` accepts."""
+    """`course mistakes` accepts the known mistake that CONTRIBUTING writes by hand."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     (block,) = re.findall(r"```\n( *# %% sends twice.*?)```", page, re.DOTALL)
     exercise = find_exercise("ping_pong")
@@ -107,7 +107,7 @@ def test_each_test_folder_has_one_job() -> None:
 
 
 def test_documents_private_torch_names() -> None:
-    """Those that are reached by a path from an import of torch; docs may list more, if the code has them."""
+    """Only names reached by a path from an import of torch count; docs may list other names in the code."""
     path = re.compile(
         r"\b(?:torch|dist|c10d|distributed_c10d|meet|DistributedDataParallel)((?:\.\w+)*\._[a-zA-Z]\w*)"
         r"|from torch[\w.]* import (_\w+)"

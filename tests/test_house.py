@@ -67,7 +67,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """Return, for each file of `helpers` by its dotted name, the files that it names in an import."""
+    """Return the imported files of each file of `helpers`, by dotted name."""
     return {name: set(_named(path)) - {name} for name, path in files().items()}
 
 
@@ -116,11 +116,11 @@ def _package(name: str) -> str:
     return f"{name}.__init__".split(".")[1]
 
 
-def test_order_names_every_package() -> None:
+def test_order_lists_every_package() -> None:
     assert sorted(ORDER) == sorted({_package(name) for name in files()})
 
 
-def test_no_import_goes_up() -> None:
+def test_packages_import_only_lower_packages() -> None:
     upward = [
         f"{name} imports {other}"
         for name in sorted(files())
@@ -156,13 +156,13 @@ def test_rank_code_avoids_replaceable_comparisons() -> None:
     ],
 )
 def test_quick_imports_and_hints_avoid_torch(statement: str) -> None:
-    """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
+    """A kernel's rank server starts while the first cell imports torch, and a hint should appear at once."""
     program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
 def test_text_files_use_explicit_encoding() -> None:
-    """Without an encoding, Python takes that of the locale, and a class of one country fails in another."""
+    """Without an encoding, Python uses the locale's, so code that works in one country fails in another."""
     found = []
     for path in (ROOT / "helpers").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -70,7 +70,7 @@ ALLOWED_NAMES = {
     "_look": "how a mark is drawn; `Look` in palette.py is the style",
     "Look": "as above",
 }
-"""Name -> why it stays."""
+"""Name -> the reason why it stays."""
 ALLOWED = re.compile(
     r"wall_|_wall|"  # names of files and options
     r"program=|\.program\b|programs/"
@@ -78,7 +78,7 @@ ALLOWED = re.compile(
 
 
 def prose_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Give (place, text) of everything that is prose in a file."""
+    """Yield (place, text) of all prose in a file."""
     if path.suffix == ".ipynb":
         for cell in json.loads(path.read_text())["cells"]:
             if cell["cell_type"] == "markdown":
@@ -98,7 +98,7 @@ def prose_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _prose_of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
-    """Give comments, docstrings and other texts that are longer than a name."""
+    """Yield comments, docstrings and other texts that are longer than a name."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             is_text = token.type in (tokenize.STRING, tokenize.COMMENT)
@@ -161,7 +161,7 @@ def problems(path: Path) -> list[str]:
     return found
 
 
-def test_terms_are_those_of_the_field() -> None:
+def test_texts_use_established_terms() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {problem}" for path in files() for problem in problems(path)
     ]

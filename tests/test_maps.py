@@ -1,4 +1,4 @@
-"""The docstring of each package of `helpers` lists its modules, each in a line of its own.
+"""The docstring of each package of `helpers` lists its modules, each on a separate line.
 
 A line of such a map is indented by four spaces: the module's name, at least two spaces, and its purpose.
 """
@@ -42,6 +42,6 @@ def test_map_lists_each_module_once(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_map_lines_are_different(package: str) -> None:
+def test_map_purposes_are_unique(package: str) -> None:
     purposes = Counter(purpose for _, purpose in map_of(package))
     assert max(purposes.values()) == 1, purposes.most_common(1)

@@ -33,7 +33,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that installs a distribution with one module and one entry point."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(sys.modules, "extra_feature", ModuleType("extra_feature"))
-    del sys.modules["extra_feature"]  # the one that a test imports is removed after it
+    del sys.modules["extra_feature"]  # removed after the test, if it imports the module
 
     def install_distribution(entry: str, module: str) -> None:
         folder = tmp_path / "extra_feature-1.dist-info"
@@ -55,7 +55,7 @@ def no_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_features")
-def test_other_packages_see_results(install: Install) -> None:
+def test_other_packages_receive_results(install: Install) -> None:
     module = (
         "from dataclasses import replace\ndef add(result):\n    return replace(result, link='x')"
     )
@@ -72,14 +72,14 @@ def test_failing_listeners_add_notes(install: Install) -> None:
 
 
 @pytest.mark.usefixtures("no_features")
-def test_absent_packages_bring_nothing() -> None:
+def test_absent_packages_add_no_listeners() -> None:
     assert tell_listeners(RESULT) == RESULT
     with pytest.raises(plugins.MissingFeature, match=r"has no helpers\.no_such_room"):
         plugins.load(CHECKED, "room")
 
 
 @pytest.mark.usefixtures("no_features")
-def test_broken_features_are_not_absent(install: Install) -> None:
+def test_broken_feature_is_not_reported_absent(install: Install) -> None:
     install("extra = extra_feature:add", "import no_such_module")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         plugins.load(CHECKED, "extra")
@@ -99,6 +99,6 @@ def test_installation_counts_without_folder(
     assert "extra" in plugins.names(CHECKED)
 
 
-def test_unknown_names_are_key_errors() -> None:
+def test_unknown_name_raises_key_error() -> None:
     with pytest.raises(KeyError):
         plugins.load(CHECKED, "no_such_name")

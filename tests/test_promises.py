@@ -15,7 +15,7 @@ def without_counts(text: str) -> str:
     return re.sub(r"\| [\d,]+, [\d,]+ \|", "| |", text)
 
 
-def test_page_has_the_rows() -> None:
+def test_page_matches_promises() -> None:
     assert without_counts(PAGE.read_text()) == without_counts(page()), "python -m tests.promises"
 
 

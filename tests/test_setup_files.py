@@ -47,7 +47,7 @@ def installed_here() -> dict[str, Version]:
         try:
             found[name] = Version(distribution(name).version)
         except PackageNotFoundError:
-            continue  # of another system, or of an extra that is not installed
+            continue  # for a different system, or in an extra that is not installed
     return found
 
 
@@ -109,7 +109,7 @@ def test_environment_yml_installs_same_pinned_packages() -> None:
     assert Version(python.removeprefix("python=")) >= Version("3.11")
 
 
-def test_make_installs_the_same_through_pip() -> None:
+def test_make_installs_pinned_versions_through_pip() -> None:
     makefile = (ROOT / "Makefile").read_text()
     commands = re.findall(r"^\t.*\b(?:PIP_INSTALL|pip install)\b.*$", makefile, re.MULTILINE)
     assert [line.strip() for line in commands] == [
@@ -120,7 +120,7 @@ def test_make_installs_the_same_through_pip() -> None:
     assert definition.endswith(" -c constraints.txt")
 
 
-def test_installed_versions_are_the_pinned_ones() -> None:
+def test_installed_versions_match_pins() -> None:
     other = {
         name: str(version)
         for name, version in installed_here().items()
@@ -132,7 +132,7 @@ def test_installed_versions_are_the_pinned_ones() -> None:
 
 
 def make(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    # As from a terminal: `make test`, which may have started this, hands its own options down.
+    # As from a terminal: `make test`, which may have started this process, passes its options on.
     own = {"LAB_ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "NN", "PYTHON"}
     env = {name: value for name, value in os.environ.items() if name not in own | {"TEST_ARGS"}}
     return subprocess.run(
@@ -158,7 +158,7 @@ def test_make_targets_run_their_commands(words: list[str], last: str) -> None:
     assert done.stdout.splitlines()[-1] == f".venv/bin/{last}"
 
 
-def test_make_alone_lists_its_targets() -> None:
+def test_make_without_target_lists_targets() -> None:
     listed = re.findall(r"^  make ([\w-]+) ", make().stdout, re.MULTILINE)
     phony = re.search(r"^\.PHONY: (.*) FORCE$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony and sorted(listed) == sorted(phony[1].split())

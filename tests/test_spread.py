@@ -71,7 +71,7 @@ WORDS = (
 VALUES = "rank 1: given x = 2, expected 6, got 2  <- element 0 differs"
 
 
-def test_every_reader_gets_same_words() -> None:
+def test_all_formats_contain_same_words() -> None:
     result = CheckResult("ping_pong", "Ping-pong", Outcome.WRONG, (FAILED,))
     graded = record("Ada", build_record(get("ping_pong"), "wrong", cases=(FAILED.as_record(),)))
     course = course_of([graded], "Autumn")
@@ -88,7 +88,7 @@ def test_every_reader_gets_same_words() -> None:
         assert [words for words in WORDS if words not in seen] == []
 
 
-def test_first_notebook_quotes_the_heading() -> None:
-    """It asks learners to read the part of a verdict below this heading."""
+def test_first_notebook_quotes_verdict_heading() -> None:
+    """The notebook asks learners to read the part of a verdict below this heading."""
     first = Path(__file__).parents[1] / "solutions" / "00_start_here.ipynb"
     assert f'read \\"{START.removesuffix(":")}\\"' in first.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is forked from a template runs as a new Python would, and ends with the one that waits for it."""
+"""A fork of the template runs like a new Python, and ends with the process that waits for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Test which statements an answer's source contains, in which order, and that it behaves as in the kernel.
+"""Test the statements of an answer's source, their order, and that it behaves as in the kernel.
 
 Most tests run the cells from top to bottom, as a kernel does, and the answer's source by itself,
-and compare what the function returns.
+and compare the function's results.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def test_answer_includes_class_dependencies() -> None:
     assert run(answer.source)["Model"]().extra() == 3
 
 
-# --- what is left out -----------------------------------------------------------------------------
+# --- omitted statements ---------------------------------------------------------------------------
 
 
 def test_answer_excludes_unneeded_statements() -> None:
@@ -386,7 +386,7 @@ def test_imports_keep_only_needed_names() -> None:
     assert answer.source.startswith("from helpers import span\ndef f")
 
 
-def test_keeps_import_rebinding_changed_name() -> None:
+def test_keeps_import_restoring_rebound_name() -> None:
     same(
         """
         import math
@@ -415,27 +415,27 @@ def test_text_search_finds_every_binding(module: ModuleType) -> None:
     assert compared > 20
 
 
-def test_leaves_out_the_main_block() -> None:
+def test_omits_main_guard_block() -> None:
     answer = built("n = 1\n---\nif __name__ == '__main__':\n    n = 2\n---\ndef f(): return n")
     assert run(answer.source)["f"]() == 1
 
 
-def test_class_demonstration_call_adds_no_patch() -> None:
+def test_omits_demonstration_call_of_class() -> None:
     answer = built("class f:\n    def show(): print('shown')\n---\nf.show()")
     assert answer.source.count("show()") == 1
 
 
-def test_module_method_calls_add_no_patch() -> None:
+def test_omits_module_method_calls() -> None:
     answer = built("import random\nrandom.seed(0)\n---\ndef f(): return random.random()")
     assert "seed" not in answer.source
 
 
-def test_answer_includes_text_annotation_names() -> None:
+def test_answer_includes_names_in_string_annotations() -> None:
     answer = built("class Chunk: pass\n---\ndef f(x: 'list[Chunk]') -> 'Chunk | None': return x")
     assert "class Chunk" in answer.source
 
 
-def test_a_text_annotation_never_fails() -> None:
+def test_ignores_unusable_string_annotations() -> None:
     text = (
         "from helpers import launch\nrun = launch(None)\n---\n"
         "def f(x: 'run', y: 'two words'): return x"
@@ -446,7 +446,7 @@ def test_a_text_annotation_never_fails() -> None:
 # --- order and repairs ----------------------------------------------------------------------------
 
 
-def test_moves_needed_definition_up() -> None:
+def test_moves_needed_definition_before_use() -> None:
     answer = built(
         """
         SIZES = table(K)
@@ -483,7 +483,7 @@ def test_applies_early_patch_after_its_class() -> None:
     assert run(answer.source)["f"]() == 1
 
 
-def test_notes_name_chosen_definition_and_helpers() -> None:
+def test_notes_mention_chosen_definition_and_helpers() -> None:
     answer = built(
         "def f(): return 1\n---\ndef f(): return 2\n---\n"
         "def f(): return h()\n---\ndef h(): return 3"
@@ -493,19 +493,19 @@ def test_notes_name_chosen_definition_and_helpers() -> None:
     assert run(answer.source)["f"]() == 3
 
 
-def test_notes_unneeded_broken_cell() -> None:
+def test_reports_unneeded_broken_cell() -> None:
     answer = built("def f(): return 1\n---\nx = 1\ny = (\nz = = 2")
     assert answer.notes == ("cell 2 cannot be parsed (line 3): skipped",) or answer.notes == (
         "cell 2 cannot be parsed (line 2): skipped",
     )
 
 
-def test_notes_a_skipped_top_level_await() -> None:
+def test_reports_skipped_top_level_await() -> None:
     answer = built("import asyncio\nawait asyncio.sleep(0)\n---\ndef f(): return 1")
     assert answer.notes == ("cell 1, line 2: a check does not run a top-level `await`",)
 
 
-def test_notes_unbound_name() -> None:
+def test_reports_unbound_name() -> None:
     assert built("def f(): return chnk(1)").notes == (
         "no cell defines `chnk`, which `f` uses (cell 1)",
     )
@@ -533,7 +533,7 @@ def test_unevaluated_annotation_permits_any_name(future: str) -> None:
     assert "no cell defines `Bar`" in built(f"{future}def f(x: Bar): return Bar").notes[0]
 
 
-def test_notes_deleted_helper() -> None:
+def test_reports_deleted_helper() -> None:
     answer = built("def h(): return 1\ndef f(): return h()\n---\nx = 1\ndel x, h")
     assert answer.notes == ("cell 2 deletes `h`, which the answer uses",)
     with pytest.raises(NameError):
@@ -584,7 +584,7 @@ def test_future_imports_come_first_and_once() -> None:
     assert source.count("__future__") == 1
 
 
-def test_repeated_imports_are_taken_once() -> None:
+def test_includes_repeated_import_once() -> None:
     assert (
         built("import math\n---\nimport math\n---\ndef f(): return math.pi").source.count("import")
         == 1

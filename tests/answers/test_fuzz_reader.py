@@ -82,7 +82,7 @@ values = st.recursive(
 
 
 def read_bytes(content: bytes) -> None:
-    """Read a file of these bytes, as the capped child does."""
+    """Read a file with these bytes like the capped child process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nb.ipynb"
         path.write_bytes(content)
@@ -95,7 +95,7 @@ def read_bytes(content: bytes) -> None:
 
 
 def check(sources: list[str]) -> None:
-    """Assert that any cells lead to an answer that parses, or to a problem of one line."""
+    """Assert that cells yield either an answer that parses or a one-line problem."""
     for found in (
         build_answer(sources, "f"),
         build_answer(sources, "C"),
@@ -218,7 +218,7 @@ def test_soak_random_code() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_soak_the_child_on_noise(tmp_path: Path) -> None:
+def test_soak_child_with_damaged_files(tmp_path: Path) -> None:
     for seed in range(200):
         path = tmp_path / "nb.ipynb"
         path.write_bytes(mutate(json.dumps(notebook(LINES)).encode(), seed) + os.urandom(seed % 3))

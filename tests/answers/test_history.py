@@ -42,7 +42,7 @@ class Kernel:
         return list(self.shell.user_ns["In"])
 
     def answer(self, target: object, name: str = "") -> Any:
-        """Run the answer that is built for `target`, and return the object called `name`."""
+        """Run the answer built for `target`, and return the object called `name`."""
         found = answer_from_history(target, self.typed)
         assert isinstance(found, Answer), found
         assert found == answer_from_history(target, self.typed, self.shell.user_ns)
@@ -62,7 +62,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
     kernel.shell.restore_sys_module_state()
 
 
-def test_the_last_run_definition_wins(kernel: Kernel) -> None:
+def test_last_run_definition_wins(kernel: Kernel) -> None:
     kernel.run("def h(): return 1", "def f(): return h()", "def h(): return 2", "f()")
     assert kernel.answer(kernel.get("f"))() == 2 == kernel.get("f")()
     kernel.run("def h(): return 1")
@@ -109,7 +109,7 @@ def test_finds_sources_of_all_callable_kinds(kernel: Kernel) -> None:
     assert isinstance(found, Answer) and found.name == "less"
 
 
-def test_an_alias_leads_to_the_definition(kernel: Kernel) -> None:
+def test_alias_resolves_to_definition(kernel: Kernel) -> None:
     kernel.run("def f(): return 1", "mine = f")
     assert kernel.answer(kernel.get("mine"), "f")() == 1
 
@@ -155,13 +155,13 @@ def test_reports_non_answer_objects(target: object) -> None:
     assert found.kind == "unresolved"
 
 
-def test_untyped_name_counts_as_unattempted() -> None:
+def test_name_missing_from_history_is_unattempted() -> None:
     found = answer_from_history("f", ["", "x = 1"])
     assert isinstance(found, Problem)
     assert found.kind in NO_ATTEMPT
 
 
-def test_names_external_variable_and_cell(kernel: Kernel) -> None:
+def test_message_names_external_variable_and_cell(kernel: Kernel) -> None:
     kernel.run("x = input", "y = open(__file__) if 0 else 1", "def f(): return y")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)

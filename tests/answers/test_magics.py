@@ -1,4 +1,4 @@
-"""Remove IPython's own syntax from cells, and nothing else."""
+"""Remove IPython's syntax from cells without changing anything else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PYTHON = [
 
 
 @pytest.mark.parametrize("source", PYTHON)
-def test_python_is_left_as_it_is(source: str) -> None:
+def test_leaves_plain_python_unchanged(source: str) -> None:
     ast.parse(source)
     assert strip_magics(source) == source
     assert strip_magics(source + "\n%magic") == source + "\npass"
@@ -92,7 +92,7 @@ def test_stripped_ipython_cells_parse_as_python(source: str) -> None:
         ast.parse(strip_magics(cell))
 
 
-def test_lines_keep_their_numbers() -> None:
+def test_stripping_keeps_line_numbers() -> None:
     source = "%a\n\n!b \\\n c\nx = '''\n%\n'''\n%time y = 1\n"
     for cell in (
         source,

@@ -54,7 +54,7 @@ def test_reports_stub_or_absence_as_unattempted(text: str) -> None:
     assert problem(text).kind in NO_ATTEMPT
 
 
-def test_the_message_points_at_the_stub() -> None:
+def test_message_locates_stub() -> None:
     text = f"x = 1\n---\n@print\ndef f():\n    {STUB}"
     assert "cell 2, line 3" in problem(text).message
 
@@ -73,13 +73,13 @@ def test_accepts_conditional_not_implemented_error(text: str) -> None:
     assert is_answer(text)
 
 
-def test_one_written_hole_is_attempt() -> None:
+def test_partly_written_class_counts_as_attempt() -> None:
     methods = ("a(): return 1", f"b():\n        {STUB}")
     for order in (methods, methods[::-1]):
         assert is_answer("class f:" + "".join(f"\n{STATIC} {each}" for each in order))
 
 
-def test_names_misspelt_answer_and_cell() -> None:
+def test_reports_misspelt_answer_and_cell() -> None:
     found = problem("x = 1\n---\ndef my_slce(x):\n    return x", "my_slice")
     assert found.message == (
         "no cell defines `my_slice`. Did you mean `my_slce` (cell 2)? Rename it to `my_slice`."
@@ -90,7 +90,7 @@ def test_names_misspelt_answer_and_cell() -> None:
     )
 
 
-def test_other_exercise_name_suggests_no_misspelling() -> None:
+def test_other_exercise_name_is_no_misspelling() -> None:
     found = build_answer(
         ["def ring_all_gather(): pass"], "ring_all_reduce", others=["ring_all_gather"]
     )
@@ -106,7 +106,7 @@ def test_reports_syntax_error_of_answer_cell() -> None:
     assert "cell 2, line 3" in found.message
 
 
-def test_broken_attempt_outweighs_stub_above() -> None:
+def test_syntax_error_outranks_earlier_stub() -> None:
     assert problem(f"def f():\n    {STUB}\n---\ndef f(:\n    pass").kind == "syntax_error"
 
 
@@ -122,7 +122,7 @@ def test_broken_attempt_outweighs_stub_above() -> None:
     ],
 )
 @pytest.mark.parametrize("before", ["", f"def f():\n    {STUB}\n---\n"])
-def test_names_invisible_character_as_cause(before: str, text: str) -> None:
+def test_reports_invisible_character_as_cause(before: str, text: str) -> None:
     found = problem(before + text)
     assert found.kind == "syntax_error" and "type that line again" in found.message
     assert f"cell {2 if before else 1}" in found.message
@@ -145,13 +145,13 @@ def test_broken_call_cell_leaves_answer_undefined() -> None:
         ("def f():\n    break", 2),
     ],
 )
-def test_reports_compiler_only_errors_with_line(body: str, line: int) -> None:
+def test_reports_line_of_compiler_error(body: str, line: int) -> None:
     found = problem(f"import math\n---\n{body}")
     assert found.kind == "syntax_error"
     assert f"cell 2, line {line}" in found.message
 
 
-def test_extreme_nesting_reports_problem() -> None:
+def test_reports_extreme_nesting_without_crash() -> None:
     for deep in (
         "-" * 100_000 + "1",
         "(" * 5_000 + ")" * 5_000,
@@ -208,7 +208,7 @@ HEAD = "from helpers import launch, check, span\nimport torch, numpy as np, subp
         "del_me = 1\nx = lambda n=launch(print): n",
     ],
 )
-def test_names_variable_with_external_value(made_by: str) -> None:
+def test_reports_variable_with_external_value(made_by: str) -> None:
     found = problem(f"{HEAD}{made_by}\n---\ndef f():\n    return x")
     assert found.kind == "unresolved"
     assert "`x`" in found.message
@@ -216,7 +216,7 @@ def test_names_variable_with_external_value(made_by: str) -> None:
     assert "`f` uses `x`" in found.message
 
 
-def test_names_call_chain_to_external_value() -> None:
+def test_reports_call_chain_to_external_value() -> None:
     text = (
         HEAD
         + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
@@ -228,7 +228,7 @@ def test_names_call_chain_to_external_value() -> None:
     )
 
 
-def test_names_external_value_used_indirectly() -> None:
+def test_reports_external_value_used_indirectly() -> None:
     made = f"{HEAD}x = launch(print)\n---\n"
     assert "`h` uses `x`" in problem(made + "def h(): return x\ndef f(): return h()").message
     assert "`f` uses `x`" in problem(made + "def f(n=x): return n").message
@@ -258,7 +258,7 @@ def test_reports_unguarded_kernel_check() -> None:
 
 
 @pytest.mark.parametrize("name", ["_", "__", "_12", "Out", "In"])
-def test_ipythons_history_variables_are_unresolved(name: str) -> None:
+def test_ipython_history_variables_are_unresolved(name: str) -> None:
     found = problem(f"def f():\n    return {name}")
     assert (found.kind, f"`{name}`" in found.message) == ("unresolved", True)
     assert is_answer(f"{name} = 1\n---\ndef f(): return {name}")
@@ -290,7 +290,7 @@ def test_rejects_answer_defined_outside_cells() -> None:
         "x = torch.ones(4)\nx.requires_grad_()\n---\ndef f(): return x",
     ],
 )
-def test_keeps_code_runnable_by_rank_alone(text: str) -> None:
+def test_accepts_code_independent_of_kernel(text: str) -> None:
     assert is_answer(HEAD + text)
 
 
@@ -305,7 +305,7 @@ def test_rejects_too_large_answer() -> None:
     assert is_answer(f"{data}\n---\ndef f(): return 1")
 
 
-def test_notes_come_with_a_problem_too() -> None:
+def test_problems_include_notes() -> None:
     assert problem("def broken(:\n---\nx = 1").notes == (
         "cell 1 cannot be parsed (line 1): skipped",
     )

@@ -1,7 +1,7 @@
 """Test on random programs that an answer's source returns the same as the function after all cells have run.
 
 The programs redefine, patch, decorate and compute at random, so the result depends on which of several
-definitions is used at each place. Each is run whole, as a kernel would; programs that fail in that run
+definitions is used at each place. Each is run as a whole, like in a kernel; programs that fail in that run
 are skipped.
 """
 
@@ -71,7 +71,7 @@ STATEMENTS = [
 
 
 class Writer:
-    """Fills the templates above at random, the same for the same seed."""
+    """Fills the templates above at random, always in the same way for a given seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -96,7 +96,7 @@ class Writer:
 
 
 def outcome(source: str) -> int | None:
-    """Return the result of f() after the source has run; None if either fails."""
+    """Return the result of f() after running the source, or None if either fails."""
     namespace: dict[str, Any] = {}
     try:
         exec(compile(source, "<program>", "exec"), namespace)

@@ -33,10 +33,10 @@ def save(path: Path, *cells: Any, **more: Any) -> Path:
     return path
 
 
-# --- what is fine ---------------------------------------------------------------------------------
+# --- readable notebooks ---------------------------------------------------------------------------
 
 
-def test_reads_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
+def test_reads_jupyterlab_notebook(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         {"cell_type": "markdown", "id": "a1", "metadata": {}, "source": "# Title"},
@@ -69,7 +69,7 @@ def test_reads_notebook_with_bom_without_metadata(tmp_path: Path) -> None:
     assert read_notebook(path).cells[0].code == "x = 1"
 
 
-def test_reads_the_worksheets_of_format_3(tmp_path: Path) -> None:
+def test_reads_worksheets_of_format_3(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "code", "input": ["x = 1\n", "y = 2"]},
         {"cell_type": "heading", "source": "T"},
@@ -79,7 +79,7 @@ def test_reads_the_worksheets_of_format_3(tmp_path: Path) -> None:
     assert [c.code for c in read_notebook(path).cells] == ["x = 1\ny = 2", ""]
 
 
-def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
+def test_skips_and_reports_unusable_cells(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         7,
@@ -102,7 +102,7 @@ def test_skips_and_notes_unusable_cells(tmp_path: Path) -> None:
     )
 
 
-# --- what is not ----------------------------------------------------------------------------------
+# --- unusable files -------------------------------------------------------------------------------
 
 VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
 
@@ -197,7 +197,7 @@ def test_rejects_non_regular_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_reports_a_file_without_read_permission(tmp_path: Path) -> None:
+def test_reports_file_without_read_permission(tmp_path: Path) -> None:
     path = save(tmp_path, code("x = 1"))
     path.chmod(0)
     with pytest.raises(UnreadableNotebook, match="may not be read"):
@@ -213,7 +213,7 @@ def test_filename_newline_keeps_one_line_message(tmp_path: Path) -> None:
 # --- the capped child -----------------------------------------------------------------------------
 
 
-def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
+def test_reads_answers_in_child_process(tmp_path: Path) -> None:
     path = save(
         tmp_path,
         {"cell_type": "markdown", "source": "def f(): return 'prose'"},
@@ -239,7 +239,7 @@ def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "named"), [("markdown", "a Markdown cell"), ("raw", "a raw cell")]
 )
-def test_names_non_code_cell_with_answer(tmp_path: Path, kind: str, named: str) -> None:
+def test_reports_non_code_cell_with_answer(tmp_path: Path, kind: str, named: str) -> None:
     hidden = {"cell_type": kind, "metadata": {}, "source": ["def f():\n", "    return 1"]}
     found = read_answers(save(tmp_path, code("import math"), hidden), ["f", "g"])
     assert isinstance(found["f"], Problem) and isinstance(found["g"], Problem)
@@ -253,7 +253,7 @@ def test_names_non_code_cell_with_answer(tmp_path: Path, kind: str, named: str) 
 @pytest.mark.parametrize(
     ("version", "is_newer"), [("3.99.1", True), ("3.8.2", False), ("x" * 999, False), (3, False)]
 )
-def test_names_newer_python_from_file_metadata(
+def test_reports_newer_python_from_file_metadata(
     tmp_path: Path, version: object, is_newer: bool
 ) -> None:
     data = {
@@ -315,7 +315,7 @@ def test_hostile_cell_does_not_affect_caller(tmp_path: Path, title: str) -> None
     assert isinstance(found["g"], (Answer, Problem))
 
 
-def test_the_deadline_ends_the_child(tmp_path: Path) -> None:
+def test_deadline_ends_child_process(tmp_path: Path) -> None:
     slow = "\n".join(f"a{i} = a{i - 1}" for i in range(1, 40_000)) + "\ndef f(): return a39999"
     path = save(tmp_path, code("a0 = 1"), code(slow))
     before = {child.pid for child in psutil.Process().children(recursive=True)}

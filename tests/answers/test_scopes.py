@@ -1,4 +1,4 @@
-"""Compare the names of functions with those of Python's own `symtable`, on code that others wrote.
+"""Compare the names found in functions with those of Python's `symtable`, on code by other authors.
 
 `symtable` reads whole sources and does not know the order in which statements run, so the reader of
 answers walks the tree itself. Where both have a result, it must be the same.
@@ -102,7 +102,7 @@ def test_finds_every_binding_form() -> None:
 
 
 @pytest.mark.parametrize("chosen", CHOSEN)
-def test_finds_same_library_names_as_python(chosen: str) -> None:
+def test_finds_same_names_as_symtable(chosen: str) -> None:
     root = STDLIB / chosen
     if not root.exists():
         pytest.skip(f"this Python came without {chosen}")

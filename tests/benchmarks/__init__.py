@@ -1,1 +1,1 @@
-"""Measure the course and similar tools in one run, and report ratios: `make bench`. No test asserts them."""
+"""Measure the course and similar tools in one run, and report ratios: `make bench`. Tests assert none."""

@@ -1,4 +1,4 @@
-"""Run every measurement, print the table, write it and the plot next to this file.
+"""Run every measurement, print the table, and write table and plot next to this file.
 
 `python -m tests.benchmarks NAME ...` runs only the named sections, and writes nothing.
 """
@@ -58,11 +58,11 @@ SECTIONS: dict[str, Section] = {
     "memory": engine.memory,
     "idle": learners.idle_memory,
     "thirty": learners.thirty_at_once,
-    "checking": checking.in_a_notebook,
+    "checking": checking.notebook_checks,
     "advice": checking.advice,
-    "grading": grading.in_the_sandbox,
+    "grading": grading.sandboxed_grading,
     "grading_peers": grading_peers.compare_with_peers,
-    "judging": judging.dearest,
+    "judging": judging.largest_values,
     "dragging": watching.dragging,
     "printing": watching.printing,
 }

@@ -16,7 +16,7 @@ RANKS, CELLS = 4, 60
 
 
 def live_cell() -> list[Figure]:
-    """Time one cell that reduces a small tensor, on worlds that exist already."""
+    """Time one cell that reduces a small tensor, on existing worlds."""
     ours, engines = live_cells(), ipyparallel_cells()
     compared = f"ipyparallel {spread(engines)}"
     ratio = f"{median(engines) / median(ours):.1f}x faster"
@@ -24,7 +24,7 @@ def live_cell() -> list[Figure]:
 
 
 def live_cells(where: str = "", names: Mapping[str, Any] | None = None) -> list[float]:
-    """Return the seconds of each cell but the first ten, on one live world.
+    """Return the seconds of each cell except the first ten, on one live world.
 
     where: additional options of the magic. names: the notebook's names.
     """

@@ -23,16 +23,16 @@ from tests.benchmarks.timing import Figure, seconds_of, spread
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 BUSY = 16
-"""Processes that compute during the checks, on however many cores there are."""
+"""Number of busy processes during the checks, regardless of the number of cores."""
 OUTSIDE = {Kind.SCRIPT, Kind.MEASUREMENT}
-"""Kinds whose time depends mostly on agents that start, or on the exercise's own measurements."""
+"""Kinds whose time depends mostly on starting agents, or on the exercise's own measurements."""
 
 
-def in_a_notebook() -> Iterator[Figure]:
+def notebook_checks() -> Iterator[Figure]:
     """Check the reference solution of every exercise, on an idle machine and on a busy one."""
     answers = dict(_references())
     connect().preload()
-    # A first check that is not measured, because it imports modules
+    # The first check imports modules, so it is not measured
     for exercise, answer in answers.values():
         grade(exercise, answer, str, every_case=False)
     idle, passed = _check_answers(answers)
@@ -64,14 +64,14 @@ def in_a_notebook() -> Iterator[Figure]:
 
 
 def advice() -> Iterator[Figure]:
-    """Check one known mistake of each exercise twice: first its sentence must be found, then it is known."""
+    """Check one known mistake of each exercise twice: the first finds its sentence, the second knows it."""
     connect().preload()
     extra, ratios = [], []
     for exercise in exercises().values():
         wrong = [m for m in known_mistakes(exercise) if m.outcome is Outcome.WRONG]
         for mistake in wrong[:1]:
             answer, matches = Answer(exercise.name, mistake.source, ()), dict[str, str]()
-            # A first check that is not measured, because it imports modules
+            # The first check imports modules, so it is not measured
             grade(exercise, answer, str, every_case=False)
 
             def check(e: Exercise = exercise, a: Answer = answer, m: Matches = matches) -> None:
@@ -97,7 +97,7 @@ def _references() -> Iterator[tuple[str, tuple[Exercise, Answer]]]:
 
 
 def _check_answers(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, float], int]:
-    """Return the seconds of each check, and how many answers passed."""
+    """Return the seconds of each check, and the number of passing answers."""
     seconds, passed = {}, 0
     for name, (exercise, answer) in answers.items():
         results = []

@@ -1,4 +1,4 @@
-"""Measure the time from the moment when the last rank blocks to the exception, for each kind of deadlock."""
+"""Measure the time from the last rank's block to the exception, for each kind of deadlock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def by_kind() -> list[Figure]:
     figures, every = [], []
     for name, program in STUCK.items():
         plain = median([_plain_launch(program) for _ in range(5)])
-        times = [_to_the_name(program, plain) for _ in range(RUNS)]
+        times = [_time_to_exception(program, plain) for _ in range(RUNS)]
         every += times
         what = f"deadlock named: {name.replace('_', ' ')}, {program.world_size} ranks"
         figures.append(Figure(what, spread(times), "", "", "≤ 1 s, each"))
@@ -35,11 +35,11 @@ def _plain_launch(program: Stuck) -> float:
     return time.monotonic() - start
 
 
-def _to_the_name(program: Stuck, plain: float) -> float:
+def _time_to_exception(program: Stuck, plain: float) -> float:
     """Return the seconds from the last rank's block to the exception, in one run.
 
-    For ranks that wait in a call, the start of the wait was recorded. For all others it is unknown, and
-    the time when a launch that does nothing would have ended is used.
+    For ranks waiting in a call, the start of the wait was recorded. For all others it is unknown, so
+    the time when a launch that does nothing would have ended is used instead.
     """
     start = time.monotonic()
     run = launch(

@@ -58,7 +58,7 @@ def _ddp_steps(rank: int, world_size: int, steps: int) -> list[float]:
 
 def recording() -> list[Figure]:
     """Measure the time that recording adds to a DDP step, and to one small all_reduce on one rank."""
-    on, off = _on_and_off(_ddp_steps, 2, (40,), 8)
+    on, off = _with_and_without_recording(_ddp_steps, 2, (40,), 8)
     steps, plain = [t for some in on for t in some], [t for some in off for t in some]
     figures = [
         Figure(
@@ -69,9 +69,9 @@ def recording() -> list[Figure]:
             "≤ 5 %",
         )
     ]
-    # A single rank waits for no other, so its time is that of the call. With more ranks than idle cores, the
+    # A single rank waits for no peer, so its time is that of the call. With more ranks than idle cores, the
     # scheduler's part is larger than that of the recording.
-    recorded, plain = _on_and_off(_small_calls, 1, (400,), 9)
+    recorded, plain = _with_and_without_recording(_small_calls, 1, (400,), 9)
     more = 1e6 * (median(recorded) - median(plain))
     figures.append(
         Figure(
@@ -85,7 +85,7 @@ def recording() -> list[Figure]:
     return figures
 
 
-def _on_and_off(
+def _with_and_without_recording(
     work: Callable[..., Any], world_size: int, args: tuple[Any, ...], repeats: int
 ) -> tuple[list[Any], list[Any]]:
     """Run a program with and without recording, in turn, on the same machine; return rank 0's values."""

@@ -19,7 +19,7 @@ from tests.benchmarks.timing import Figure
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
 
-def in_the_sandbox() -> Iterator[Figure]:
+def sandboxed_grading() -> Iterator[Figure]:
     """Grade the solved notebooks, each as one submission: visible and hidden cases."""
     by_kind: dict[Kind, list[float]] = {kind: [] for kind in Kind}
     whole = {}

@@ -98,7 +98,7 @@ def otter_master(trial: Trial, points: int) -> Cell:
 
 
 def answered(released: Cell, trial: Trial, answer: str) -> Cell:
-    """Return a learner's copy of a released notebook: the cell with the stub holds the answer."""
+    """Return a learner's copy of a released notebook, with the answer in place of the stub."""
     stub = f"def {trial.exercise}("
     cells = [
         {**cell, "source": answer} if "".join(cell["source"]).startswith(stub) else cell

@@ -1,4 +1,4 @@
-"""Grade five submissions by `course grade`, nbgrader and otter-grader, in turn, in one run.
+"""Grade five submissions with `course grade`, nbgrader and otter-grader, in turn, in one run.
 
 `python -m tests.benchmarks` calls this for rows of its table. nbgrader and otter run a submission
 in one kernel together with its tests, without a sandbox. otter's own sandboxes are Docker containers
@@ -44,14 +44,14 @@ _NBGRADER_CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "bench"\n'
 
 @dataclass(frozen=True)
 class Grading:
-    """One way to grade the class: the function that is timed, and one that reads the resulting points."""
+    """One way to grade the class: the timed function, and a function that reads the resulting points."""
 
     run: Callable[[], None]
     points: Callable[[], dict[str, float]]
 
 
 def compare_with_peers() -> Iterator[Figure]:
-    """Grade a class with a plain function, which asserts test, and a class whose ranks communicate."""
+    """Grade a class with a plain function, tested by asserts, and a class whose ranks communicate."""
     for trial in (TRAFFIC, PING_PONG):
         with TemporaryDirectory() as name:
             yield from _side_by_side(trial, Path(name))
@@ -85,7 +85,7 @@ def _ratio(ours: float, theirs: float) -> str:
 
 
 def _gradings(folder: Path, archive: Path, turn: int) -> dict[str, Grading]:
-    """Return the ways to grade in the order in which they take their turn."""
+    """Return the ways to grade, in the order of their turns."""
     one, all_cores = folder / f"one{turn}", folder / f"all{turn}"
     return {
         OURS: Grading(lambda: _course(folder, one, "--jobs", "1"), lambda: _course_points(one)),
@@ -104,7 +104,7 @@ def _learners() -> list[str]:
 
 
 def _answers(trial: Trial) -> Iterator[tuple[str, str]]:
-    """Return each learner's answer. No two are the same text: `course grade` would try it only once."""
+    """Return each learner's answer. All differ, because `course grade` tries equal answers only once."""
     for learner in _learners():
         head, _, body = (trial.wrong if learner == _learners()[-1] else trial.right).partition("\n")
         yield learner, f'{head}\n    """By {learner}."""\n{body}'
@@ -129,7 +129,7 @@ def _run(folder: Path, *words: str) -> None:
     assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
 
-# --- course grade: of the files that nbgrader grades ----------------------------------------------
+# --- course grade, on the files that nbgrader grades ----------------------------------------------
 
 
 def _course(folder: Path, out: Path, *options: str) -> None:
@@ -150,7 +150,7 @@ def _protection(folder: Path) -> str:
 
 
 def _hand_in_nbgrader(trial: Trial, exercise: Exercise, folder: Path) -> None:
-    """Make the assignment as an instructor does, and fill in what was released."""
+    """Make the assignment like an instructor, and fill in the released notebook."""
     (folder / "nbgrader_config.py").write_text(_NBGRADER_CONFIG)
     place = Path(ASSIGNMENT, f"{exercise.notebook}.ipynb")
     _write(folder / "source" / place, nbgrader_source(trial, exercise.points))
@@ -170,7 +170,7 @@ def _nbgrader_points(folder: Path) -> dict[str, float]:
 
 
 def _hand_in_otter(trial: Trial, exercise: Exercise, folder: Path) -> Path:
-    """Make the assignment as an instructor does, fill it in; give the autograder's archive."""
+    """Make the assignment like an instructor, fill it in, and return the autograder's archive."""
     master = folder / "otter" / f"{exercise.notebook}.ipynb"
     _write(master, otter_master(trial, exercise.points))
     _run(folder / "otter", "otter", "assign", master.name, "dist", "--no-run-tests", "--no-pdfs")
@@ -195,7 +195,7 @@ def _otter_points(folder: Path) -> dict[str, float]:
         path = folder / "otter" / f"{learner}-results" / "results.json"
         tests = json.loads(path.read_text())["tests"]
         points[learner] = float(sum(test.get("score", 0.0) for test in tests))
-        path.unlink()  # the next grading must write its own
+        path.unlink()  # the next grading must write a new file
     return points
 
 

@@ -1,7 +1,7 @@
 """Compare two hosts with one for a launch and a live cell, and with other tools that start ranks on machines.
 
-Both hosts are this machine, as `hosts.local(2)` makes them: the figures show what Dask's connections cost,
-without a network. srun starts the same sum as a script, on a Slurm of two nodes where there can be one.
+Both hosts are this machine, as made by `hosts.local(2)`, so the figures show the cost of Dask's connections
+without a network. srun starts the same sum as a script, on a Slurm with two nodes if it can run here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def on_two_hosts() -> list[Figure]:
 
         times = interleaved({"one": one, "two": two}, LAUNCHES)
         near, far = live_cells(), live_cells("--where machines", {"machines": machines})
-        started = _next_to(times["two"], two)
+        started = _compare_with_peers(times["two"], two)
     alone, both = times["one"], times["two"]
     figures = [
         Figure(
@@ -80,8 +80,8 @@ def on_two_hosts() -> list[Figure]:
     return figures
 
 
-def _next_to(ours: list[float], two: Callable[[], object]) -> list[Figure]:
-    """Measure tools that start new processes: `srun` of a script, and Monarch."""
+def _compare_with_peers(ours: list[float], two: Callable[[], object]) -> list[Figure]:
+    """Measure tools that start new processes: `srun` with a script, and Monarch."""
     figures = []
     what = f"launch, {RANKS} ranks on 2 hosts"
     if find_spec("monarch"):

@@ -22,7 +22,7 @@ from tests.benchmarks.timing import Figure
 EXERCISES = ("broadcast_from", "gather_in_order")
 
 
-def dearest() -> Iterator[Figure]:
+def largest_values() -> Iterator[Figure]:
     """Judge values that are cheap to send and as large as allowed, from all ranks of a world."""
     plain = _cost(exercises()["broadcast_from"], torch.zeros(Limits.result_bytes // 4 - 100))
     costs = [

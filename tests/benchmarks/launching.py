@@ -26,7 +26,7 @@ _TARGETS = {64: "≤ 0.6 s", 128: "≤ 1.2 s"}
 
 
 def by_world_size() -> tuple[list[Figure], dict[str, list[tuple[int, float]]]]:
-    """Measure each world size; give the table's rows and the points of the plot."""
+    """Measure each world size, and return the table's rows and the plot's points."""
     connect().preload()
     figures: list[Figure] = []
     points: dict[str, list[tuple[int, float]]] = {"launch": [], "bare fork + gloo": []}
@@ -49,7 +49,7 @@ def by_world_size() -> tuple[list[Figure], dict[str, list[tuple[int, float]]]]:
 
 
 def compare_with_peers(world_size: int = 4) -> list[Figure]:
-    """Measure the ways in which people start ranks today, at one world size."""
+    """Measure today's common ways to start ranks, at one world size."""
     peers: dict[str, tuple[Callable[[], object], int, str]] = {
         "mp.spawn": (lambda: _spawn(world_size), 3, "≥ 100x"),
         "torchrun": (lambda: _torchrun(world_size), 3, ""),
@@ -88,9 +88,9 @@ def _torchrun(world_size: int) -> None:
 
 
 def _elastic_fork(world_size: int) -> None:
-    """Do what accelerate's notebook_launcher does on a machine with GPUs: an elastic launch by fork.
+    """Launch like accelerate's notebook_launcher on a machine with GPUs: an elastic launch by fork.
 
-    Without GPUs it starts no processes at all, so its launch is called here with its own options.
+    Without GPUs it starts no processes at all, so its launch is called here with the same options.
     """
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 

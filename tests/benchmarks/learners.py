@@ -61,7 +61,7 @@ _RUN_IT = "launch(train, 2, timeout=120).values"
 
 @contextmanager
 def kernels(count: int) -> Iterator[list[tuple[KernelManager, BlockingKernelClient]]]:
-    """Start kernels one after the other; shut them down in the end."""
+    """Start kernels one after the other, and shut them down at the end."""
     made: list[tuple[KernelManager, BlockingKernelClient]] = []
     try:
         for _ in range(count):
@@ -87,7 +87,7 @@ def value(client: BlockingKernelClient, source: str) -> Any:
 
 
 def first_made() -> list[Figure]:
-    """Make a DDP or an optimizer in a rank of the very first launch of a fresh kernel, and another one."""
+    """Make a DDP or an optimizer, and a second one, in a rank of a fresh kernel's first launch."""
     figures = []
     for name, what in _MADE.items():
         firsts, seconds, cells = [], [], []
@@ -115,7 +115,7 @@ def first_made() -> list[Figure]:
 def idle_memory() -> list[Figure]:
     """Measure the memory of a kernel and its rank server.
 
-    Three kernels run, to share libraries as a class does.
+    Three kernels run, so they share libraries like the kernels of a class.
     """
     steps = {
         "after the first cell": IMPORTS + "from helpers.ranks.launcher import connect\n"

@@ -1,4 +1,4 @@
-"""Monarch (extra `monarch`) next to `launch` and `%%ranks`: a world of 4 is made, then adds up numbers."""
+"""Compare Monarch (extra `monarch`) with `launch` and `%%ranks`: make a world of 4, and add up numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANKS, STARTS, CALLS = 4, 3, 60
 
 
 def compare_with_monarch() -> list[Figure]:
-    """Measure a new world up to its first sum, and a sum in a world that exists already."""
+    """Measure a new world up to its first sum, and a sum in an existing world."""
     if not find_spec("monarch"):
         return [Figure("compared with Monarch", "not installed: pip install torchmonarch")]
     connect().preload()
@@ -46,7 +46,7 @@ def compare_with_monarch() -> list[Figure]:
 
 
 def start_monarch() -> float:
-    """Return the seconds that a world takes up to its first sum, without its end."""
+    """Return the seconds from a world's start to its first sum, without its shutdown."""
     start = perf_counter()
     with _adders() as adders:
         adders.add.call().get()
@@ -54,7 +54,7 @@ def start_monarch() -> float:
 
 
 def monarch_calls() -> list[float]:
-    """Return the seconds of each sum but the first ten, in a world that exists already."""
+    """Return the seconds of each sum except the first ten, in an existing world."""
     times = []
     with _adders() as adders:
         for _ in range(CALLS):
@@ -67,7 +67,7 @@ def monarch_calls() -> list[float]:
 @contextmanager
 def _adders() -> Iterator[Any]:
     actor: Any = importlib.import_module("monarch.actor")
-    # the new processes import the actors' class, and join a group of their own
+    # the new processes import the actors' class, and join a separate group
     os.environ |= {"PYTHONPATH": str(Path.cwd()), "MASTER_ADDR": "127.0.0.1"}
     os.environ["MASTER_PORT"] = str(free_port())
     mesh = actor.this_host().spawn_procs(per_host={"ranks": RANKS})

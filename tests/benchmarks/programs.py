@@ -11,14 +11,14 @@ import torch.distributed as dist
 
 
 def one_all_reduce(rank: int, world_size: int) -> float:
-    """Reduce once under `launch`, where the group is joined already."""
+    """Reduce once under `launch`, which has already joined the group."""
     x = torch.ones(4)
     dist.all_reduce(x)
     return float(x[0])
 
 
 def join_and_reduce(rank: int, world_size: int, store: str) -> None:
-    """Join by a FileStore, reduce once."""
+    """Join by a FileStore, and reduce once."""
     dist.init_process_group(
         "gloo", store=dist.FileStore(store, world_size), rank=rank, world_size=world_size
     )
@@ -33,7 +33,7 @@ def fresh_store() -> str:
 
 
 def bare_fork(world_size: int) -> None:
-    """Do the minimum: fork this process, initialize gloo, make one all_reduce, and exit."""
+    """Do the minimum: fork this process, initialize gloo, run one all_reduce, and exit."""
     store, pids = fresh_store(), []
     for rank in range(world_size):
         pid = os.fork()

@@ -42,7 +42,7 @@ def median(times: list[float]) -> float:
 
 
 def spread(times: list[float]) -> str:
-    """Write the median with the smallest and the largest: `25 ms (24 to 31)`."""
+    """Write the median with the smallest and the largest value: `25 ms (24 to 31)`."""
     low, mid, high = min(times), median(times), max(times)
     if mid >= 1:
         return f"{mid:.2f} s ({low:.2f} to {high:.2f})"

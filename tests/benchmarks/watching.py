@@ -1,4 +1,4 @@
-"""Measure the player of a long run in a browser, and the live lanes of a cell that prints much."""
+"""Measure the player of a long run in a browser, and the live lanes of a cell that prints a lot."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _dragged(page: Page, calls: int, zoom: str) -> list[float]:
 
 
 def _ring(calls: int) -> Trace:
-    """Make a run in which each rank sends to the next and receives from the one before."""
+    """Make a run in which each rank sends to the next rank and receives from the previous one."""
     world = tuple(range(RANKS))
     events = []
     for rank in world:
@@ -93,7 +93,7 @@ def _ring(calls: int) -> Trace:
 
 
 def printing() -> Iterator[Figure]:
-    """Run a cell whose ranks print much, with live lanes and without, in a kernel of its own."""
+    """Run a cell whose ranks print a lot, with and without live lanes, in a separate kernel."""
     with kernels(1) as ((_, client),):
         value(client, IMPORTS)
         value(client, _TALK)

@@ -29,7 +29,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Lab:
-    """Where a running JupyterLab is."""
+    """The address of a running JupyterLab."""
 
     port: int
     token: str
@@ -83,7 +83,7 @@ def _environment(work: Path, home: Path) -> dict[str, str]:
         "REAL_RANKS_PROGRESS": str(work / ".progress.json"),
         "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
     }
-    for name in ("REAL_RANKS_LIVE", "MPLBACKEND"):  # as a learner has it
+    for name in ("REAL_RANKS_LIVE", "MPLBACKEND"):  # unset, as for a learner
         env.pop(name, None)
     return env
 

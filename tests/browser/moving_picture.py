@@ -27,7 +27,7 @@ STEP_MS, LAST_MS = 700, 4000
 
 
 def add_up_by_hand(rank: int, world_size: int) -> float:
-    """Do what the first cell of notebook 00 does."""
+    """Add up by hand, like the first cell of notebook 00."""
     total = torch.tensor([10**rank])
     if rank > 0:
         sum_so_far = torch.zeros_like(total)

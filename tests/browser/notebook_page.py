@@ -1,4 +1,4 @@
-"""Control one notebook in JupyterLab's page, as its reader does."""
+"""Control one notebook in JupyterLab's page, like its reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CUT = """panel => [...panel.querySelectorAll(".rr-page, .jupyter-widgets, .jp-Ou
 
 
 class NotebookPage:
-    """What a learner does with an open notebook. Every wait has a deadline."""
+    """A learner's actions in an open notebook. Every wait has a deadline."""
 
     def __init__(self, page: Page, shots: Path | None) -> None:
         self.page = page
@@ -35,7 +35,7 @@ class NotebookPage:
         return self.page.locator(".jp-NotebookPanel .jp-CodeCell")
 
     def cell(self, text: str) -> Locator:
-        """Return the code cell whose source holds `text`."""
+        """Return the code cell whose source contains `text`."""
         editor = self.page.locator(".jp-InputArea-editor", has_text=text)
         return self.code_cells.filter(has=editor).first
 
@@ -47,7 +47,7 @@ class NotebookPage:
         self.wait_until_idle()
 
     def wait_until_idle(self) -> None:
-        """Wait for the kernel: what is run before it has started may be lost."""
+        """Wait for the kernel, because cells run before its start may be lost."""
         idle = self.page.get_by_text(re.compile(r"\| Idle$"))
         expect(idle).to_be_visible(timeout=60_000)
 
@@ -97,7 +97,7 @@ class NotebookPage:
 
     def resize(self, width: int, height: int = HEIGHT) -> None:
         self.page.set_viewport_size({"width": width, "height": height})
-        # JupyterLab lays out its panels some time after the window has its size
+        # JupyterLab lays out its panels some time after the window was resized
         self.page.wait_for_timeout(500)
 
     def assert_accessible(self) -> None:

@@ -25,7 +25,7 @@ WIDE = "run => run.getBoundingClientRect().width"
 
 
 def exported(theme: str) -> str:
-    """Make the page of a notebook with two cells that have each shown a run."""
+    """Export the page of a notebook with two cells, each of which has shown a run."""
     notebook = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
     for title, trace in (("back and <forth>", ping_pong()), ("around", ring(4, 2))):
         live = timeline(trace, title=title).live
@@ -41,7 +41,7 @@ def exported(theme: str) -> str:
 @pytest.mark.extended
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_two_runs_play_each_by_itself(
+def test_two_players_run_independently(
     playwright: Playwright, tmp_path: Path, theme: str, shots: Path | None
 ) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -102,7 +102,7 @@ def test_printed_run_shows_finished_picture(playwright: Playwright, tmp_path: Pa
 def test_exported_page_keeps_quizzes_and_hints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the command itself, because its settings are those that the course writes into its environment."""
+    """Run the command itself, because the course writes the command's settings into its environment."""
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "none"))
     set_up_jupyter()
     view = {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}

@@ -1,4 +1,4 @@
-"""The first minutes of notebook 00, as it is handed out: its folded cell, and a page at 200 %."""
+"""Test the first minutes of notebook 00, as released: its folded cell, and a page at 200 %."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "00_start_here.ipynb"
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a learner's folder with the notebook as it is handed out."""
+    """Make a learner's folder with the notebook as released."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "home" / "data"))
     folder = tmp_path / "work"
     folder.mkdir()
@@ -38,7 +38,7 @@ def notebook(page: Page, lab: Lab, shots: Path | None) -> NotebookPage:
 
 
 @pytest.mark.timeout(180)
-def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
+def test_folded_import_cell_defines_launch(page: Page, notebook: NotebookPage) -> None:
     launched = notebook.cell("def add_up(rank")
     launched.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
@@ -55,7 +55,7 @@ def test_the_folded_cell_runs(page: Page, notebook: NotebookPage) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_lanes_and_sentence_fit_doubled_zoom(page: Page, notebook: NotebookPage) -> None:
+def test_player_fits_page_at_double_zoom(page: Page, notebook: NotebookPage) -> None:
     notebook.resize(683, 384)
     page.keyboard.press("Control+b")  # View, Appearance, Show Left Sidebar
     first = notebook.code_cells.first

@@ -1,4 +1,4 @@
-"""The home page in real JupyterLab follows the progress file; without the server it does not change."""
+"""The home page in real JupyterLab follows the progress file; without the server it stays unchanged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def work(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.extended
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("work")
-def test_the_map_follows_the_work(
+def test_map_shows_new_progress(
     page: Page, errors: list[str], lab: Lab, shots: Path | None
 ) -> None:
     notebook = NotebookPage(page, shots)
@@ -69,7 +69,7 @@ def test_the_map_follows_the_work(
 
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("work")
-def test_a_button_chooses_the_path(page: Page, errors: list[str], lab: Lab) -> None:
+def test_button_chooses_path(page: Page, errors: list[str], lab: Lab) -> None:
     page.set_viewport_size({"width": 640, "height": 450})
     page.goto(lab.url(f"lab/tree/{HOME_FILE}"))
     cards = page.locator(".home-map .paths li")
@@ -85,7 +85,7 @@ def test_a_button_chooses_the_path(page: Page, errors: list[str], lab: Lab) -> N
 
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("work")
-def test_the_map_requires_sign_in(lab: Lab) -> None:
+def test_map_requires_sign_in(lab: Lab) -> None:
     with urllib.request.urlopen(lab.url("real-ranks/map"), timeout=20.0) as answer:
         assert answer.headers["Content-Type"].startswith("text/html")
         assert b"02_blocking_p2p.ipynb" in answer.read()

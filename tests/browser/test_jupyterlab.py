@@ -88,27 +88,27 @@ def test_notebook_continues_after_stopped_launch(
     notebook.photograph("opened")
     notebook.run_all()
     notebook.wait_until_all_have_run(RUN_ALL_S)
-    _everything_is_in_the_page(notebook)
-    _a_pass_plays_once_and_leads_on(notebook)
-    _a_run_plays(notebook)
-    _a_deadlock_plays_up_to_where_it_stands_still(notebook)
-    _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook)
-    _the_line_that_is_reached_is_in_sight(notebook)
-    _a_quiz_answers_to_clicks(notebook, work)
-    _a_slider_draws_again(notebook)
+    _check_rendered_outputs(notebook)
+    _check_passed_check(notebook)
+    _check_run_playback(notebook)
+    _check_deadlock_playback(notebook)
+    _check_long_line_on_narrow_page(notebook)
+    _check_current_line_is_visible(notebook)
+    _check_quiz_clicks(notebook, work)
+    _check_slider_redraws(notebook)
     for what in USED:
-        _the_keys_of_jupyterlab_still_work(notebook, what)
+        _check_jupyterlab_keys(notebook, what)
     _check_reference_is_shown(notebook)
     notebook.assert_accessible()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
-        _a_diagram_follows_the_theme(notebook)
+        _check_diagram_theme(notebook)
         notebook.photograph_whole(theme.rpartition(" ")[2].lower())
-    _stop_ends_a_hang_and_the_next_cell_runs(notebook)
-    _after_a_restart_a_quiz_says_what_to_do(notebook)
+    _check_stop_and_next_cell(notebook)
+    _check_quiz_after_restart(notebook)
 
 
-def _everything_is_in_the_page(notebook: NotebookPage) -> None:
+def _check_rendered_outputs(notebook: NotebookPage) -> None:
     lanes = notebook.output("run = launch(one_message, 2)")
     expect(lanes).to_contain_text("rank 0")
     expect(lanes).to_contain_text("tensor([3., 1., 4.])")
@@ -127,7 +127,7 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     expect(notebook.page.locator(".jp-NotebookPanel [data-mime-type*='error']")).to_have_count(0)
 
 
-def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
+def _check_passed_check(notebook: NotebookPage) -> None:
     cell = notebook.add_and_run("check(token_ring)")
     player, page = cell.locator(".rr-player"), notebook.page
     player.locator(".rr-stage").scroll_into_view_if_needed()
@@ -148,7 +148,7 @@ def _a_pass_plays_once_and_leads_on(notebook: NotebookPage) -> None:
     page.emulate_media(reduced_motion="no-preference")
 
 
-def _a_run_plays(notebook: NotebookPage) -> None:
+def _check_run_playback(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
     # at rest the player shows the whole picture, and nothing is faded until it plays
@@ -169,7 +169,7 @@ def _a_run_plays(notebook: NotebookPage) -> None:
     notebook.page.keyboard.press("End")
     player.get_by_role("button", name="Play", exact=True).click()
     notebook.photograph("playing", player)
-    # a step takes about a second, and the sentence follows each
+    # a step takes about a second, and the sentence changes with each step
     for step in range(1, 5):
         expect(player.locator(".rr-count")).to_have_text(f"{step} / 4")
         expect(now).to_have_text(re.compile(r"^Rank \d (calls|is done with) (send|recv)"))
@@ -178,7 +178,7 @@ def _a_run_plays(notebook: NotebookPage) -> None:
     notebook.photograph("played", player)
 
 
-def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> None:
+def _check_deadlock_playback(notebook: NotebookPage) -> None:
     output = notebook.output("launch(both_receive_first")
     player = output.locator(".rr-player")
     expect(output.get_by_text("A cycle of receives")).to_have_count(1)
@@ -194,7 +194,7 @@ def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> Non
     expect(left.locator(".rr-table tbody tr").first).to_contain_text("nothing yet")
 
 
-def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) -> None:
+def _check_long_line_on_narrow_page(notebook: NotebookPage) -> None:
     player = notebook.add_and_run(LONG_LINE).locator(".rr-player")
     player.get_by_role("button", name="To the end").click()
     for width in (700, 850, 1000, 1600):
@@ -204,7 +204,7 @@ def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) 
     notebook.resize(WIDTH)
 
 
-def _the_line_that_is_reached_is_in_sight(notebook: NotebookPage) -> None:
+def _check_current_line_is_visible(notebook: NotebookPage) -> None:
     player = notebook.add_and_run(MANY_LINES).locator(".rr-player")
     page = notebook.page.locator(".jp-NotebookPanel .jp-WindowedPanel-outer")
     for button in ("To the end", "To the beginning", "One step on"):
@@ -219,7 +219,7 @@ def _the_line_that_is_reached_is_in_sight(notebook: NotebookPage) -> None:
     assert page.evaluate("panel => panel.scrollTop") == at
 
 
-def _a_slider_draws_again(notebook: NotebookPage) -> None:
+def _check_slider_redraws(notebook: NotebookPage) -> None:
     source = 'from helpers import explore\nexplore("collective", ranks=3)'
     shown = notebook.add_and_run(source).locator(".jp-OutputArea")
     expect(shown).to_contain_text("all_gather on 3 ranks", timeout=20_000)
@@ -231,7 +231,7 @@ def _a_slider_draws_again(notebook: NotebookPage) -> None:
     notebook.photograph("explorer", shown)
 
 
-def _the_keys_of_jupyterlab_still_work(notebook: NotebookPage, what: str) -> None:
+def _check_jupyterlab_keys(notebook: NotebookPage, what: str) -> None:
     source, role, name = USED[what]
     notebook.add_and_run(f"# {what}\n{source}")
     cell = notebook.cell(f"# {what}")
@@ -268,7 +268,7 @@ def _check_reference_is_shown(notebook: NotebookPage) -> None:
     notebook.photograph("beside", shown)
 
 
-def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
+def _check_quiz_clicks(notebook: NotebookPage, work: Path) -> None:
     quiz = notebook.output('predict("recv-first")')
     options = quiz.locator('input[type="radio"]')
     check = quiz.get_by_role("button", name="Check")
@@ -289,14 +289,14 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
     assert progress.exercises["ping_pong"].best.outcome == "passed"
 
 
-def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
+def _check_diagram_theme(notebook: NotebookPage) -> None:
     """The diagram is gray and drawn once, in the light theme; the dark theme inverts it."""
     diagram = notebook.page.locator(".jp-RenderedMermaid img").first
     dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
     expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^grayscale"))
 
 
-def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
+def _check_stop_and_next_cell(notebook: NotebookPage) -> None:
     hanging = notebook.add_and_run(HANG)
     shown = hanging.locator(".jp-OutputArea")
     expect(shown).to_contain_text("rank 2 sleeps", timeout=60_000)
@@ -313,7 +313,7 @@ def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
     expect(after).to_contain_text("[None, tensor([3., 1., 4.])]", timeout=20_000)
 
 
-def _after_a_restart_a_quiz_says_what_to_do(notebook: NotebookPage) -> None:
+def _check_quiz_after_restart(notebook: NotebookPage) -> None:
     notebook.restart()
     quiz = notebook.output('predict("recv-first")')
     told = quiz.locator(".jupyter-widgets-disconnected").first

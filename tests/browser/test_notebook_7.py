@@ -26,7 +26,7 @@ def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-def test_a_notebook_runs_checks_and_plays(
+def test_notebook_runs_checks_and_players(
     page: Page, errors: list[str], lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]

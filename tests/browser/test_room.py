@@ -73,7 +73,7 @@ def axe(page: Page) -> None:
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | None) -> None:
+def test_board_shows_class_live(chromium: Browser, served: Served, shots: Path | None) -> None:
     names = [HOSTILE, *(f"Learner {number:02}" for number in range(1, 13))]
     learners = class_of(served, *names)
     for learner in learners[:7]:
@@ -115,7 +115,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
     photograph(page, shots, "board-phone")
     page.get_by_role("button", name="Take down the hand").click()
     expect(page.locator("#hands")).to_be_hidden(timeout=10_000)
-    # a learner who is removed is gone from the page
+    # a removed learner disappears from the page
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove Learner 12").click()
     expect(page.locator("#grid tbody tr")).to_have_count(12, timeout=10_000)
@@ -148,7 +148,7 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
 
 
 @pytest.mark.timeout(180)
-def test_the_board_replays_a_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
+def test_board_replays_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
     (learner,) = class_of(served, "Ana")
     send(served, learner, check_event("ping_pong", MISTAKE.outcome.value, MISTAKE.title))
     errors = list[str]()

@@ -1,4 +1,4 @@
-"""Notebook 00 on two evenings: a passed answer is in the file at once, and outputs survive their kernel."""
+"""Notebook 00 on two evenings: a passed answer is saved at once, and outputs survive their kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def name() -> str:
 
 @pytest.mark.extended
 @pytest.mark.timeout(300)
-def test_outputs_survive_their_kernel(
+def test_outputs_survive_kernel_shutdown(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     path = work / name
@@ -64,7 +64,7 @@ def test_outputs_survive_their_kernel(
 
 
 @pytest.mark.timeout(240)
-def test_a_quiz_after_a_restart(page: Page, lab: Lab, work: Path, name: str) -> None:
+def test_quiz_works_after_restart(page: Page, lab: Lab, work: Path, name: str) -> None:
     path = work / name
     cells = [c for c in read_notebook(path)["cells"] if c["cell_type"] == "code"]
     page.goto(lab.url(f"lab/tree/{name}"))
@@ -109,7 +109,7 @@ LESS = "part => part.scrollWidth - part.clientWidth"
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_half_a_page_stays_readable(
+def test_outputs_stay_readable_on_half_page(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]
@@ -136,7 +136,7 @@ def test_half_a_page_stays_readable(
 
 @pytest.mark.extended
 @pytest.mark.timeout(180)
-def test_saves_passing_answer(
+def test_saves_notebook_after_passing_check(
     page: Page, lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     path = work / name

@@ -1,4 +1,4 @@
-"""The course as static pages: links lead from page to page, and a player plays, from files alone."""
+"""The course as static pages: links lead from page to page, and a player plays, without a server."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def page(playwright: Playwright) -> Iterator[Page]:
         yield chromium.new_page()
 
 
-def test_front_page_plays_its_first_run(pages: Path, page: Page) -> None:
+def test_front_page_plays_first_run(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     page.get_by_role("button", name="Play").first.click()
     expect(page.locator(".rr-count").first).to_have_text(re.compile(r"^[1-5] / "))
 
 
-def test_pages_have_titles_and_pictures(pages: Path, page: Page) -> None:
+def test_pages_have_titles_and_preview_images(pages: Path, page: Page) -> None:
     expected = {
         "02_blocking_p2p.html": "02 · Blocking send and receive · Real Ranks",
         "index.html": "Real Ranks: a course in distributed PyTorch",
@@ -58,7 +58,7 @@ def test_pages_have_titles_and_pictures(pages: Path, page: Page) -> None:
         assert picture and (pages / picture).is_file()
 
 
-def test_a_published_page_names_its_address(tmp_path: Path) -> None:
+def test_published_page_contains_its_address(tmp_path: Path) -> None:
     told: list[Path] = []
     address = "https://example.org/course"
     solutions = find_workspace().solutions
@@ -69,7 +69,7 @@ def test_a_published_page_names_its_address(tmp_path: Path) -> None:
     assert [path.name for path in told] == ["02_blocking_p2p.html", "index.html"]
 
 
-def test_outputs_of_stubs_name_the_reference(pages: Path, page: Page) -> None:
+def test_outputs_below_stubs_mention_reference_solution(pages: Path, page: Page) -> None:
     page.goto((pages / "02_blocking_p2p.html").as_uri())
     passed = page.locator(".jp-Cell", has_text="Exercise 2.1: Ping-pong (").filter(
         has_text="passed"
@@ -79,7 +79,7 @@ def test_outputs_of_stubs_name_the_reference(pages: Path, page: Page) -> None:
     expect(other).not_to_contain_text("reference solution")
 
 
-def test_every_notebook_has_a_description() -> None:
+def test_every_notebook_has_description() -> None:
     for path in sorted(find_workspace().solutions.glob("*.ipynb")):
         words = describe(read_notebook(path))
         assert 40 < len(words) < 300 and not re.search(r"[`*:]$|\*\*|```|\]\(", words), path.name
@@ -116,12 +116,12 @@ def test_landing_page_plays_failure_without_installation(tmp_path: Path, page: P
     assert all(path.goal in page.locator(".paths").inner_text() for path in paths().values())
 
 
-def test_no_solution_is_shown(pages: Path) -> None:
+def test_published_page_contains_no_solution(pages: Path) -> None:
     text = (pages / "02_blocking_p2p.html").read_text(encoding="utf-8")
     assert "BEGIN SOLUTION" not in text and "Exercise 2.1: Ping-pong" in text
 
 
-def test_the_front_page_is_accessible(pages: Path, page: Page) -> None:
+def test_front_page_is_accessible(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()

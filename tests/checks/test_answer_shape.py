@@ -37,7 +37,7 @@ def may_return_nothing(body: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ENDS_WITHOUT)
-def test_sees_paths_without_return(name: str) -> None:
+def test_detects_paths_without_return(name: str) -> None:
     assert may_return_nothing(ENDS_WITHOUT[name])
 
 
@@ -46,7 +46,7 @@ def test_recognizes_always_returning_functions(name: str) -> None:
     assert not may_return_nothing(ALWAYS_RETURNS[name])
 
 
-def test_reads_parameters() -> None:
+def test_reads_positional_parameters() -> None:
     assert shape_of("def f(a, b=1): return a", "f").parameters == ("a", "b")
     assert shape_of("def f(a, *b): return a", "f").parameters == ()
 
@@ -59,10 +59,10 @@ RETURNED_CALLS = {
 
 
 @pytest.mark.parametrize("call", RETURNED_CALLS)
-def test_recognizes_a_returned_call(call: str) -> None:
+def test_recognizes_returned_call(call: str) -> None:
     assert shape_of(f"def f(a):\n    {RETURNED_CALLS[call]}\n", "f").returned_call == call
 
 
 @pytest.mark.parametrize("program", ["def f(:", "class f: pass", ""])
-def test_claims_nothing_otherwise(program: str) -> None:
+def test_unclear_program_yields_no_facts(program: str) -> None:
     assert shape_of(program, "f") == shape_of("", "f")

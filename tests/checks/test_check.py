@@ -47,7 +47,7 @@ def test_answer_source_includes_used_helpers(
     assert link in verdict_html(result)
 
 
-def test_machine_check_requires_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_requires_hosts_object(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
     monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
     result = check("my_slice", where="machines")  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_every_check_kind_hides_neighboring_files(
     assert Path.cwd() == tmp_path
 
 
-def test_answer_can_read_and_compile_source() -> None:
+def test_answer_can_inspect_and_compile_functions() -> None:
     source = (
         "import inspect, torch\n"
         "@torch.jit.script\n"
@@ -141,7 +141,7 @@ def test_answer_can_read_and_compile_source() -> None:
     assert result.passed, verdict_text(result)
 
 
-def test_withholds_advice_true_of_one_case() -> None:
+def test_withholds_advice_fitting_only_one_case() -> None:
     # In a case with large float64 numbers, a missing 1 is as small as a rounding error of float32.
     answer = (
         "import torch.distributed as dist\n"

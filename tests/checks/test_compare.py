@@ -82,18 +82,18 @@ def test_compares_integers_exactly_beyond_floats() -> None:
     assert not same(2**53 + 1, float(2**53), 0)
 
 
-def test_zero_tolerance_requires_the_same_bits() -> None:
+def test_zero_tolerance_requires_same_bits() -> None:
     assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
 
 
-def test_rounding_tolerance_follows_scale_of_terms() -> None:
+def test_rounding_tolerance_grows_with_scale() -> None:
     near_zero = torch.tensor([1e-6])
     assert not same(torch.zeros(1), near_zero)
     assert same(torch.zeros(1), near_zero, scale=10.0)
     assert not same(torch.zeros(1), near_zero, scale=0.01)
 
 
-def test_a_numpy_number_is_a_number() -> None:
+def test_numpy_values_equal_other_numbers() -> None:
     assert same(3, np.int64(3)) and same(np.array([1, 2]), torch.tensor([1, 2]))
 
 

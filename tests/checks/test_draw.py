@@ -13,7 +13,7 @@ from helpers.checks.draw import FLOATS, INTEGERS, Draw, draw_world_sizes, plan_d
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def test_draws_depend_on_the_secret_only() -> None:
+def test_draws_depend_only_on_secret() -> None:
     def draw_lists(seed: str) -> list[list[int]]:
         return [draw.tensor((5,), torch.int64).tolist() for draw in plan_draws(SIZES, 24, seed)]
 
@@ -38,12 +38,12 @@ def test_draws_only_allowed_world_sizes(sizes: tuple[int, ...]) -> None:
     assert len(draw_lists) == 24 and set(draw_lists) <= set(sizes)
 
 
-def test_each_option_is_dealt_equally_often() -> None:
+def test_options_are_drawn_equally_often() -> None:
     draws = plan_draws(SIZES, 24, "a secret")
     assert set(Counter(draw.of("a", "b", "c") for draw in draws).values()) == {8}
 
 
-def test_two_lines_deal_independently() -> None:
+def test_separate_draws_are_independent() -> None:
     draws = plan_draws(SIZES, 60, "a secret")
     pairs = Counter((draw.of(True, False), draw.of(True, False)) for draw in draws)
     assert len(pairs) == 4 and min(pairs.values()) > 5
@@ -54,18 +54,18 @@ def test_two_lines_deal_independently() -> None:
     assert {type(draw.of(0, 1)) for draw in draws} == {int}
 
 
-def test_deals_random_and_constant_options_evenly() -> None:
+def test_draws_random_and_constant_options_evenly() -> None:
     draw_lists = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan_draws(SIZES, 24, "a secret")]
     assert draw_lists.count(-1) == 12
 
 
-def test_deals_every_root_of_small_world() -> None:
+def test_draws_every_root_of_small_world() -> None:
     draws = plan_draws((3,), 24, "a secret")
     assert Counter(draw.rank() for draw in draws) == {0: 8, 1: 8, 2: 8}
     assert any(draw.rank() == draw.rank() for draw in draws)
 
 
-def test_lengths_include_indivisible_and_short_ones() -> None:
+def test_lengths_include_indivisible_and_short_values() -> None:
     lengths = {draw.length() for draw in plan_draws((4,), 24, "a secret")}
     each = {-(-length // 4) for length in lengths}
     assert any(length % 4 == 0 for length in lengths) and any(length % 4 for length in lengths)
@@ -104,7 +104,7 @@ def test_changed_memory_order_preserves_values() -> None:
     assert any(contiguous) and not all(contiguous)
 
 
-def test_rank_values_differ_within_one_scale() -> None:
+def test_rank_values_differ_at_similar_scale() -> None:
     draw = Draw(random.Random(5), 4)
     mine = draw.tensors((6,), torch.float64)
     assert len({tuple(x.tolist()) for x in mine}) == 4

@@ -36,7 +36,7 @@ def test_edit_inherits_indentation_of_neighbors() -> None:
     assert "            if rank == 0:\n                dist.all_reduce(parameter.grad)\n" in made
 
 
-def test_kept_line_anchors_edit() -> None:
+def test_context_line_positions_edit() -> None:
     made = applied("+ rank = dist.get_rank()\n  for parameter in model.parameters():")
     assert "    rank = dist.get_rank()\n    for parameter in" in made
     made = applied("  if parameter.grad is None:\n+     missing += 1")
@@ -87,7 +87,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(("program", "edit"), PROGRAMS.values(), ids=PROGRAMS)
-def test_the_shortest_edit_makes_the_program(program: str, edit: list[str] | None) -> None:
+def test_shortest_edit_reproduces_program(program: str, edit: list[str] | None) -> None:
     found = make_edit(BASE, program, 8)
     assert edit is None or found.splitlines() == edit
     assert ast.parse(applied(found))

@@ -1,4 +1,4 @@
-"""Each kind of failure is the first to apply to some failed run, and determines its outcome and advice."""
+"""Each kind of failure is the first match for some failed run, and determines its outcome and advice."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def failed_run(failure: RankFailure) -> FailedRun:
     return FailedRun(exercise, case, Run(2, [None] * 2, [""] * 2, Trace(2), failure), failure)
 
 
-def test_examples_cover_every_kind() -> None:
+def test_examples_cover_every_failure_kind() -> None:
     assert [kind.name for kind in FAILURES] == [*EXAMPLES]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_first_kind_is_expected(name: str) -> None:
+def test_first_matching_failure_kind_is_expected(name: str) -> None:
     failure, outcome = EXAMPLES[name]
     kind = find_kind(failed_run(failure))
     assert (kind.name, kind.outcome) == (name, outcome)
 
 
 @pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.name)
-def test_advice_of_exercise_comes_first(kind: FailureKind) -> None:
+def test_exercise_advice_precedes_general_advice(kind: FailureKind) -> None:
     failed = failed_run(EXAMPLES[kind.name][0])
     has_entry = any(entry.applies_to(failed.case, failed.run) for entry in failed.exercise.failed)
     is_of_exercise = kind.advice(failed) == "Cut it into 2 parts."

@@ -62,7 +62,7 @@ def test_gives_advice_explaining_all_ranks() -> None:
     assert judge(exercise(), Execution(right, ran([-1, -2, 1]))).advice == "It is below."
 
 
-def test_withholds_advice_explaining_one_rank() -> None:
+def test_withholds_advice_explaining_only_one_rank() -> None:
     verdict = judge(exercise(), Execution(case(below, like=1), ran([-1, -3])))
     assert verdict.advice == "" and verdict.rows[0].problem == "it is -1"
 
@@ -74,7 +74,7 @@ def test_advice_must_explain_other_wrong_cases() -> None:
     assert not judge(exercise(), one, [alike, other]).advice
 
 
-def test_fills_in_facts_and_keeps_braces() -> None:
+def test_advice_fills_facts_and_keeps_braces() -> None:
     def judge_rank(got: Any, rank: int) -> Finding | None:
         return Finding("it is wrong", "rank {src} of {n}, {'a': 1}")
 
@@ -127,7 +127,7 @@ def irecv(rank: int, waited: int | None) -> Event:
     )
 
 
-def test_nan_advice_names_unwaited_call() -> None:
+def test_nan_advice_mentions_unwaited_call() -> None:
     values = [X, torch.full((3,), torch.nan)]
     message_for = judge(exercise(), Execution(case(), ran(values, irecv(1, None)))).advice
     assert (
@@ -137,7 +137,7 @@ def test_nan_advice_names_unwaited_call() -> None:
     assert judge(exercise(), Execution(case(), ran(values, irecv(1, 5)))).advice == ""
 
 
-def test_judge_receives_only_example_like_values() -> None:
+def test_wrongly_typed_values_never_reach_judge() -> None:
     def fails(got: Any, rank: int) -> None:
         raise AssertionError("must not be asked")
 
@@ -158,7 +158,7 @@ def test_reports_empty_answer() -> None:
     assert advice_for([None, None], may_return_nothing=False) not in general
 
 
-def test_advice_names_usual_relations_to_truth() -> None:
+def test_advice_describes_relation_to_right_value() -> None:
     def message_for(right: Any, values: list[Any]) -> str:
         return judge(exercise(), Execution(case(right), ran(values))).advice
 
@@ -186,7 +186,7 @@ def test_withholds_factor_advice_contradicting_passed_cases() -> None:
     assert judge(exercise(), wrong, passed_cases=[empty, right]).advice == ""
 
 
-def test_names_result_parts_with_rounded_numbers() -> None:
+def test_reports_result_parts_with_rounded_numbers() -> None:
     given = case((1, 0.1234567891), parts=("calls", "share"))
     row = judge(exercise(), Execution(given, ran([(1, 0.2234567891), (1, 0.1234567891)]))).rows[0]
     assert row.problem == "share: 0.22346 is not 0.12346"
@@ -195,7 +195,7 @@ def test_names_result_parts_with_rounded_numbers() -> None:
     assert (later.expected, later.got) == ("(0.1234561, 1)", "(0.1234564, 1)")
 
 
-def test_names_stub_of_other_exercise() -> None:
+def test_reports_stub_of_other_exercise() -> None:
     failure = RankFailed(RankError(0, "NotImplementedError", "Exercise 16.2: Pass on"))
     third = replace(exercise(), number="16.3")
     verdict = judge(third, Execution(case(), ran([None] * 2, failure=failure)))
@@ -220,7 +220,7 @@ def test_forbidden_call_costs_all_points() -> None:
     assert (forbidden.outcome, forbidden.credit) == (Outcome.FORBIDDEN, 0.0)
 
 
-def test_failed_run_forgives_missing_calls() -> None:
+def test_failed_run_excuses_missing_calls() -> None:
     failure = RankFailed(RankError(1, "ValueError", "no"))
     given = exercise(Root("src"), Calls("broadcast", 1))
     tried = Execution(
@@ -294,7 +294,7 @@ def test_describes_failures_without_launch() -> None:
     assert verdict(RankTimeout(3.0, waits, diagnosis=forked)).message.endswith("\nDo not fork.")
 
 
-def test_drawn_deadlock_leaves_out_waits() -> None:
+def test_drawn_deadlock_message_omits_waits() -> None:
     waits = (OtherWait(0, "in recv"), OtherWait(1, "in recv"))
     stuck = Deadlock(Diagnosis("cycle", "Each waits.", "Send first.", waits))
     verdict = judge(exercise(), Execution(case(), ran([None] * 2, failure=stuck)))

@@ -121,7 +121,7 @@ def advice(result: CheckResult) -> str:
     return next(each.advice for each in result.cases if not each.passed)
 
 
-def test_a_file_is_cut_into_programs() -> None:
+def test_splits_file_into_mistakes() -> None:
     first, second, *_ = read_mistakes(FILE)
     assert first.title == "not summed" and first.outcome is Outcome.WRONG
     assert first.words == "This is rank {here}'s own part: the sum over all ranks is asked for."
@@ -139,12 +139,12 @@ def test_a_file_is_cut_into_programs() -> None:
         ),
     ],
 )
-def test_refusal_locates_malformed_marker(text: str, why: str) -> None:
+def test_error_locates_malformed_marker(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"mine.py {why}"):
         read_mistakes(text, "mine.py")
 
 
-def test_reads_back_a_written_entry() -> None:
+def test_reads_back_written_mistake() -> None:
     words = "A long sentence. " * 20
     mistake = KnownMistake("a title", words.strip(), "def f():\n    return 1\n", Outcome.CRASHED)
     text = insert_mistake("", mistake)
@@ -181,7 +181,7 @@ def test_refuses_ambiguous_title(title: str) -> None:
         insert_mistake(FILE, KnownMistake(title, "You add two.", "def total(*a):\n    return 0\n"))
 
 
-def test_inserted_mistake_reads_back() -> None:
+def test_inserted_mistake_leaves_other_mistakes_unchanged() -> None:
     words = "Rank {here} adds 2.\n# %% not a marker\u2028| crashed"
     new = insert_mistake(
         FILE, KnownMistake("adds two", words, "def total(*a):\n    return '# %% x'\n")
@@ -192,7 +192,7 @@ def test_inserted_mistake_reads_back() -> None:
     assert last.outcome is Outcome.WRONG and "SCALE = 2" in last.source
 
 
-def test_refused_program_keeps_instructor_file(
+def test_refused_mistake_leaves_file_unchanged(
     exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
@@ -257,7 +257,7 @@ def test_unmatched_answer_gets_no_sentence(exercise: Exercise, body: str) -> Non
     assert not any(is_sentence(words, shown) for words in sentences)
 
 
-def test_each_mistake_is_proved(exercise: Exercise) -> None:
+def test_proof_confirms_each_known_mistake(exercise: Exercise) -> None:
     proofs = [check_mistake(exercise, mistake) for mistake in known_mistakes(exercise)]
     assert [proof.is_good for proof in proofs] == [True] * len(proofs)
 
@@ -279,7 +279,7 @@ def total(rank, world_size, x):
 """
 
 
-def test_program_can_edit_any_right_answer(exercise: Exercise) -> None:
+def test_mistake_can_edit_any_right_answer(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text(EDITS)
     mistakes.clear_caches()
     wrong, twice, right = known_answers(exercise)
@@ -288,7 +288,7 @@ def test_program_can_edit_any_right_answer(exercise: Exercise) -> None:
     assert [answer_problem(exercise, each) for each in (wrong, twice, right)] == ["", "", ""]
 
 
-def test_proves_claims_about_known_answers(exercise: Exercise) -> None:
+def test_rejects_false_claims_about_answers(exercise: Exercise) -> None:
     wrong, twice, right = read_answers_file(
         EDITS, reference=lambda: solution_of(answers_path(exercise))
     )
@@ -311,7 +311,7 @@ def test_proves_claims_about_known_answers(exercise: Exercise) -> None:
         assert why in answer_problem(exercise, known)
 
 
-def test_refusal_locates_unfitting_edit(exercise: Exercise) -> None:
+def test_error_locates_unfitting_edit(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text("\n\n# %% it does not fit\n# Words.\n- return y\n")
     mistakes.clear_caches()
     with pytest.raises(
@@ -349,7 +349,7 @@ def test_adds_mistake_after_last_mistake(exercise: Exercise, tmp_path: Path) -> 
     assert path.read_text().endswith(EDITS)
 
 
-def test_adds_small_difference_as_edit(exercise: Exercise, tmp_path: Path) -> None:
+def test_stores_similar_mistake_as_edit(exercise: Exercise, tmp_path: Path) -> None:
     path = mistakes.answers_path(exercise)
     path.write_text("")
     mistakes.clear_caches()
@@ -365,7 +365,7 @@ def test_adds_small_difference_as_edit(exercise: Exercise, tmp_path: Path) -> No
     )
 
 
-def test_a_wrong_answer_is_added(exercise: Exercise, tmp_path: Path) -> None:
+def test_adds_wrong_answer_as_mistake(exercise: Exercise, tmp_path: Path) -> None:
     file = tmp_path / "three_times.py"
     file.write_text(
         "def total(rank, world_size, x):\n    y = 3 * x\n    dist.all_reduce(y)\n    return y\n"
@@ -386,7 +386,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("source", "words", "why"), REFUSED.values(), ids=REFUSED)
-def test_refuses_uninstructive_mistake(
+def test_refuses_unusable_mistake(
     exercise: Exercise, tmp_path: Path, source: str, words: str, why: str
 ) -> None:
     file = tmp_path / "wrong.py"

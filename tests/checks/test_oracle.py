@@ -127,7 +127,7 @@ def test_secret_sets_share_reference_launches(
     assert str(shared) == str(apart)
 
 
-def test_missing_solutions_use_sealed_reference(
+def test_uses_sealed_reference_without_solutions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exercise = replace(get("average_gradients"))

@@ -42,7 +42,7 @@ def test_examples_cover_every_relation() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_first_relation_is_expected(name: str) -> None:
+def test_first_matching_relation_is_expected(name: str) -> None:
     first = next(find_relations(wrong_value(*EXAMPLES[name])))
     assert first.name == name
 

@@ -168,7 +168,7 @@ TABLE = [
         [send(1, 0)],
         "rank 1 sends to rank 0; here it must send to no rank.",
     ),
-    # --- how much -------------------------------------------------------------------------------
+    # --- amounts --------------------------------------------------------------------------------
     Row(
         Calls("send", total_bytes="bytes", why="Send what changed."),
         [send(), recv(nbytes=4096)],
@@ -340,12 +340,12 @@ def trace_of(events: list[Event]) -> Trace:
 @pytest.mark.parametrize(
     "row", TABLE, ids=lambda row: f"{type(row.rule).__name__}: {row.says[:40]}"
 )
-def test_rule_holds_or_names_breach(row: Row) -> None:
+def test_rule_reports_only_breaking_trace(row: Row) -> None:
     assert row.rule.problem(trace_of(row.keeps), CASE) == ""
     assert row.rule.problem(trace_of(row.breaks), CASE) == row.says
 
 
-def test_every_rule_has_a_row() -> None:
+def test_every_rule_has_an_example() -> None:
     kinds = {
         kind
         for module in (rules, rules_collectives, rules_spans, rules_transfers)
@@ -364,6 +364,6 @@ def test_unreached_phase_breaks_no_rule() -> None:
     assert Calls(phase="forward", exactly=1).problem(trace_of([span(0, "backward")]), CASE) == ""
 
 
-def test_inapplicable_rule_stays_unbroken() -> None:
+def test_inapplicable_rule_is_never_broken() -> None:
     rule = IssuedInside("backward", applies=lambda case: False)
     assert rule.problem(trace_of([]), CASE) == ""

@@ -1,4 +1,4 @@
-"""Test kind SCRIPT: the answer runs as a separate script, and its verdict reads like any other."""
+"""Test kind SCRIPT: the answer runs as a separate script, and its verdict looks like any other."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def test_wrong_value_skips_torchrun_case() -> None:
     assert "1 is not 3" in verdict_text(result)
 
 
-def test_a_stub_is_not_attempted() -> None:
+def test_stub_counts_as_unattempted() -> None:
     result = check_script(
         RIGHT.replace("    x =", "    raise NotImplementedError\n    x ="), "fork"
     )
     assert result.outcome is Outcome.NOT_ATTEMPTED
 
 
-def test_names_signal_of_dead_worker() -> None:
+def test_reports_signal_of_dead_worker() -> None:
     result = check_script(RIGHT.replace("    x =", "    os.kill(os.getpid(), 9)\n    x ="), "fork")
     assert result.outcome is Outcome.CRASHED
     assert "SIGKILL" in verdict_text(result)
@@ -91,13 +91,13 @@ def test_hanging_script_times_out() -> None:
     assert result.outcome is Outcome.TIMED_OUT, verdict_text(result)
 
 
-def test_answer_can_restart_its_dead_script() -> None:
+def test_restarted_script_can_pass() -> None:
     once = "    if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os._exit(3)\n    x ="
     result = check_script(RIGHT.replace("    x =", once), "fork")
     assert result.passed, verdict_text(result)
 
 
-def test_mutual_wait_report_names_lines() -> None:
+def test_mutual_wait_report_lists_lines() -> None:
     apart = "    if x.item() == 0: dist.barrier()\n    dist.all"
     result = check_script(RIGHT.replace("    dist.all", apart), "fork")
     text = verdict_text(result)

@@ -48,14 +48,14 @@ def shown_case(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
-def test_shows_failing_small_numbers() -> None:
+def test_shows_case_with_small_numbers() -> None:
     case = shown_case(check_source(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
     assert numbers and all(len(number) <= 2 for number in numbers)
     assert SMALL_NUMBERS_ADVICE not in case.message
 
 
-def test_blames_large_numbers_unless_small_fail() -> None:
+def test_blames_large_numbers_if_small_pass() -> None:
     case = shown_case(check_source(IN_FLOAT32))
     assert case.message == SMALL_NUMBERS_ADVICE
     assert any(re.search(r"\d{8}", row.expected) for row in case.rows)

@@ -22,13 +22,13 @@ def watch(seed: int) -> Stopwatch:
 
 
 @given(seeds)
-def test_timing_never_undercuts_truth(seed: int) -> None:
+def test_timings_are_never_too_short(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(8) >= TRUTH_S for _ in range(50))
 
 
 @given(seeds, st.integers(5, 40))
-def test_robust_estimates_find_truth_unlike_mean(seed: int, count: int) -> None:
+def test_robust_estimates_find_true_time(seed: int, count: int) -> None:
     timed = watch(seed)
     timed(0)
     timings = [timed(0) for _ in range(count)]
@@ -41,13 +41,13 @@ def test_robust_estimates_find_truth_unlike_mean(seed: int, count: int) -> None:
 
 
 @given(seeds)
-def test_first_timing_of_each_length_lags(seed: int) -> None:
+def test_first_timing_per_length_is_slow(seed: int) -> None:
     timed = watch(seed)
     assert all(timed(n) > 5 * TRUTH_S for n in (1, 1000, 100_000))
 
 
 @given(seeds)
-def test_seed_fixes_timings_in_any_order(seed: int) -> None:
+def test_seed_determines_timings_in_any_order(seed: int) -> None:
     one, other = watch(seed), watch(seed)
     ones = [(one(1), one(2)) for _ in range(9)]
     twos, firsts = [other(2) for _ in range(9)], [other(1) for _ in range(9)]

@@ -43,7 +43,7 @@ def advice_for(clear: str) -> str:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
-def test_names_the_mistake_of_a_part() -> None:
+def test_reports_mistake_of_wrong_part() -> None:
     advice = advice_for("pass")
     assert advice.startswith("The gradients of earlier steps are still in the sum")
     assert advice.endswith("(Something else is wrong as well.)")
@@ -51,5 +51,5 @@ def test_names_the_mistake_of_a_part() -> None:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
-def test_names_no_mistake_of_other_part() -> None:
+def test_reports_no_mistake_of_other_part() -> None:
     assert advice_for("model.zero_grad() if rank else None") == ""

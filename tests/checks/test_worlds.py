@@ -99,7 +99,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
-def test_right_answers_pass_in_hard_world(body: str) -> None:
+def test_right_answers_pass_in_adversarial_world(body: str) -> None:
     result = check_body(body)
     assert result.passed and len(result.cases) == 8, verdict_text(result)
 
@@ -149,14 +149,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("body", "says"), WRONG.values(), ids=WRONG)
-def test_wrong_answers_fail_in_hard_world(body: str, says: str) -> None:
+def test_wrong_answers_fail_in_adversarial_world(body: str, says: str) -> None:
     result = check_body(body)
     assert not result.passed or says == "", verdict_text(result)
     assert says in verdict_text(result), verdict_text(result)
 
 
-def test_rejects_first_call_only_right_answer() -> None:
-    """It is rejected although each case passes when rerun in a separate world."""
+def test_rejects_answer_failing_in_later_calls() -> None:
+    """The answer is rejected although each case passes when rerun in a separate world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
     result = check_body(body, replace(SUM, count=24))
     assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
@@ -226,8 +226,8 @@ def test_shows_small_case_of_smallest_world() -> None:
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
-def test_rejects_an_answer_right_only_once() -> None:
-    """It keeps a number between calls, so a program that calls it twice gets a wrong result."""
+def test_rejects_answer_keeping_state_between_calls() -> None:
+    """The answer keeps a number between calls, so calling it twice gives a wrong result."""
     result = check_body("""
         total.calls = getattr(total, "calls", 0) + 1
         dist.all_reduce(x)
@@ -254,7 +254,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_value_of_unexpected_kind_fails(value: str) -> None:
+def test_value_of_unexpected_type_fails(value: str) -> None:
     def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
 
@@ -307,7 +307,7 @@ TRAINS = sample_called("train_synchronously", "strided shares").source
     ],
     ids=["the other is", "the other is not"],
 )
-def test_names_failing_dependency_of_answer(right: str, wrong: str, noted: bool) -> None:
+def test_reports_failing_dependency_of_answer(right: str, wrong: str, noted: bool) -> None:
     name = "train_synchronously"
     answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
     assert isinstance(answer, Answer), answer

@@ -33,7 +33,7 @@ if __name__ == "__main__":
 def run_as_script(entry: Entry) -> Outcome:
     """Run a program in a new folder, and return how it ended.
 
-    Programs that are like a job of mp.spawn call it, and so the ranks take the place of its processes.
+    Programs written for mp.spawn call it, and the ranks take the place of its processes.
     """
     with tempfile.TemporaryDirectory(prefix="cf-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
@@ -52,7 +52,7 @@ def run_as_script(entry: Entry) -> Outcome:
                 env={FOLDER: str(place / "notes"), "TMPDIR": str(place / "temp")},
                 timeout=HANG_S if entry.hangs else BUDGET_S,
             )
-            # What a terminal shows: a Run keeps less of a long output
+            # Use the terminal's output, because a Run keeps less of a long output
             shown = [bytearray() for _ in range(entry.world_size)]
             run = run_job(job, NoDisplay(), show_output=lambda rank, data: shown[rank].extend(data))
         outcome = replace(

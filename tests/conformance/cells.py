@@ -64,7 +64,7 @@ class Cells:
             shutil.rmtree(work, ignore_errors=True)
 
     def settle(self) -> None:
-        """End the ranks that live on between cells."""
+        """End the ranks that stay alive between cells."""
         self.kernel.value(
             "from helpers.ranks.magics import end_live_world; end_live_world('an end')"
         )
@@ -89,7 +89,7 @@ class Cells:
         return _read_outcome(self.kernel.run(f"_conformance.tell_cell({cell.status == 'ok'})"))
 
     def _renew(self) -> None:
-        """Replace a kernel that no longer answers by a new one."""
+        """Replace an unresponsive kernel with a new one."""
         self.kernel.kill()
         for process in self.kernel.processes():
             process.kill()

@@ -55,7 +55,7 @@ class Entry:
 
 
 def read_entries(file: Path) -> Iterator[Entry]:
-    """Split a topic's file into its programs. Raise ValueError if one does not have the form above."""
+    """Split a topic's file into its programs. Raise ValueError if a program does not have the form above."""
     before, *parts = re.split(r"^# %% (?=.)", file.read_text(), flags=re.MULTILINE)
     if before.strip():
         raise ValueError(f"{file}: there is code before the first `# %% name | title`")

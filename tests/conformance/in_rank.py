@@ -77,7 +77,7 @@ def script_rank(main: Callable[..., Any], world_size: int, init: bool) -> None:
 
 
 def read_value(folder: Path, rank: int) -> str:
-    """Return what a rank's main returned, as text. A rank may also have left with success: that is None."""
+    """Return the value of a rank's main, as text: "None" if the rank exited with success before returning."""
     file = folder / f"end-{rank}"
     end = json.loads(file.read_text()) if file.exists() else {}
     return str(end.get("value", None))

@@ -89,7 +89,7 @@ def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
 
 
 def _output_of_failed(plain: Outcome, other: Outcome) -> str:
-    """Only compare the failed rank's output before its failure, because others were killed at any point."""
+    """Only compare the failed rank's output before its failure, because others may be killed at any point."""
     if plain.kind == HANG or plain.rank is None or plain.rank != other.rank:
         return ""
     one, two = (_before_traceback(o.output[plain.rank]) for o in (plain, other))

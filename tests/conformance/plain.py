@@ -136,7 +136,7 @@ class _Ends:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def outcome(self, seconds: float) -> Outcome:
-        """Find the root cause: the first independent error, else a death, else any error."""
+        """Find the root cause: the first independent error, otherwise a death, otherwise any error."""
         kind, rank, message = self._kind()
         values = tuple(end["value"] for end in self.ends if end and "value" in end)
         return Outcome(

@@ -67,7 +67,7 @@ def test_program_matches_record_on_new_interpreters(entry: Entry, cells: Cells) 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", ENTRIES, ids=PATH)
-def test_program_ends_alike_however_started(entry: Entry, cells: Cells) -> None:
+def test_program_outcome_is_independent_of_launcher(entry: Entry, cells: Cells) -> None:
     plain = _check(entry, cells, None, *ENGINE_WAYS)
     assert plain is not None
     now = fingerprint(entry.source, plain)

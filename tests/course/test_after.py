@@ -62,13 +62,13 @@ def test_traceback_lines_count_from_cell_start(shell: InteractiveShell) -> None:
     assert raised.traceback[-1].lineno == 2  # lines are counted from 0
 
 
-def test_another_magic_may_follow(shell: InteractiveShell) -> None:
+def test_second_magic_may_follow_first(shell: InteractiveShell) -> None:
     after_magic.remember_result("count_votes", passed=True)
     run(shell, "%%after count_votes\n%%capture caught\nprint('hidden')")
     assert shell.user_ns["caught"].stdout == "hidden\n"
 
 
-def test_an_unknown_exercise_is_named(shell: InteractiveShell) -> None:
+def test_unknown_exercise_error_suggests_name(shell: InteractiveShell) -> None:
     with pytest.raises(
         NameError, match="no exercise is called 'count_vote'. Did you mean count_votes"
     ):

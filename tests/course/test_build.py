@@ -1,4 +1,4 @@
-"""Test that the learner's copies are the solved notebooks with stubs for solutions, and nothing else."""
+"""Test that the learner's copies are exactly the solved notebooks with stubs for solutions."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def error_for(source: str, heading: str = HEADING) -> str:
     return str(caught.value)
 
 
-def test_stub_names_its_exercise() -> None:
+def test_stub_mentions_its_exercise() -> None:
     assert stubbed(SOLVED) == STUB
 
 
-def test_stub_raises_when_it_is_called() -> None:
+def test_called_stub_raises_error() -> None:
     namespace: dict[str, Any] = {}
     exec(stubbed(SOLVED), namespace)
     with pytest.raises(NotImplementedError, match=r"^Exercise 5\.3: Ring all-reduce$"):
@@ -182,7 +182,7 @@ def test_keeps_cells_outside_solutions_unchanged() -> None:
         ),
     ],
 )
-def test_refusal_locates_malformed_solution_region(source: str, words: str) -> None:
+def test_error_locates_malformed_solution_region(source: str, words: str) -> None:
     assert words in error_for(source)
 
 
@@ -224,7 +224,7 @@ def test_invalid_notebook_prevents_whole_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"cells": 3}), "\x00\xff"])
-def test_names_non_notebook_file(tmp_path: Path, content: str) -> None:
+def test_reports_non_notebook_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "02_cut.ipynb"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(NotebookError, match=r"02_cut\.ipynb is not a notebook"):

@@ -85,7 +85,7 @@ def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_builds_stores_outputs_and_resets(course: Path) -> None:
+def test_build_outputs_and_reset_work_together(course: Path) -> None:
     built = run(course, "build")
     assert (built.returncode, built.stdout) == (0, "notebooks/02_topic.ipynb\n")
     learner = course / "notebooks" / "02_topic.ipynb"
@@ -120,7 +120,7 @@ def test_errors_print_one_line_without_traceback(course: Path, words: list[str],
     assert "Traceback" not in done.stderr
 
 
-def test_build_names_malformed_solution(course: Path) -> None:
+def test_build_reports_malformed_solution(course: Path) -> None:
     path = course / "solutions" / "02_topic.ipynb"
     path.write_text(path.read_text().replace("### END SOLUTION", ""))
     done = run(course, "build")
@@ -128,13 +128,13 @@ def test_build_names_malformed_solution(course: Path) -> None:
     assert "Error: 02_topic.ipynb, cell 2: line 2: '### BEGIN SOLUTION' without" in done.stderr
 
 
-def test_progress_is_shown(course: Path) -> None:
+def test_progress_command_prints_next_step(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Next: ") and "DDP in an evening" in done.stdout
 
 
-def test_progress_writes_a_page(course: Path) -> None:
+def test_progress_command_writes_page(course: Path) -> None:
     done = run(course, "progress", "--html", "can_do.html")
     assert done.stdout == "Open can_do.html in a browser.\n", done.stderr
     assert "What I can do now" in (course / "can_do.html").read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ def test_progress_writes_a_page(course: Path) -> None:
     assert failed.returncode == 2 and "missing/can_do.html cannot be written" in failed.stderr
 
 
-def test_json_alone_is_on_standard_output(course: Path) -> None:
+def test_standard_output_contains_only_json(course: Path) -> None:
     progress = json.loads(run(course, "progress", "--json").stdout)
     assert progress["format"] == 1 and len(progress["exercises"]) > 100
     assert {x["attempts"] for x in progress["exercises"]} == {None} and progress["quizzes"] == {}
@@ -172,7 +172,7 @@ def test_json_errors_print_one_object(course: Path, words: tuple[str, ...], code
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_replaces_marks_missing_from_encoding(
+def test_replaces_marks_unsupported_by_encoding(
     course: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
@@ -262,6 +262,7 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     assert not (course / "progress.json").exists()
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "words",
     [
@@ -273,12 +274,17 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     ],
 )
 def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
+=======
+@pytest.mark.parametrize("words", ["00", "0", "00_start_here", "work/00_start_here.ipynb"])
+def test_check_accepts_notebook_names_and_paths(learner: Path, words: str) -> None:
+>>>>>>> t7
     done = run(learner, "check", words, "--only", "count_votes")
     assert done.returncode == 0, done.stderr
     assert "Exercise 0.1: Count the votes" in done.stdout
     assert "sandbox" not in done.stdout  # because the notebook belongs to the learner
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "words",
     [
@@ -290,11 +296,15 @@ def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
     ],
 )
 def test_check_takes_exercises(learner: Path, words: str) -> None:
+=======
+@pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])
+def test_check_accepts_exercises(learner: Path, words: str) -> None:
+>>>>>>> t7
     done = run(learner, "check", words)
     assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
 
 
-def test_check_works_within_the_work_folder(learner: Path) -> None:
+def test_check_works_inside_work_folder(learner: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(learner)}
     words = ("check", "00_start_here.ipynb", "--only", "0.1")
     command = [str(learner / "python"), "-m", "helpers.course.cli", *words]
@@ -302,7 +312,7 @@ def test_check_works_within_the_work_folder(learner: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_foreign_notebooks_run_without_sandbox(learner: Path) -> None:
+def test_foreign_notebook_check_mentions_missing_sandbox(learner: Path) -> None:
     other = learner / "inbox" / "00_start_here.ipynb"
     other.parent.mkdir()
     shutil.copy(learner / "work" / other.name, other)
@@ -319,25 +329,25 @@ def test_foreign_notebooks_run_without_sandbox(learner: Path) -> None:
         ("count_vote", "no exercise is called 'count_vote'. Did you mean count_votes"),
     ],
 )
-def test_check_names_missing_file_or_exercise(learner: Path, words: str, said: str) -> None:
+def test_check_reports_missing_file_or_exercise(learner: Path, words: str, said: str) -> None:
     done = run(learner, "check", words)
     assert done.returncode == 2 and said in done.stdout
 
 
 @pytest.mark.parametrize("words", ["0.2", "my_slice", "00", "work/00_start_here.ipynb"])
-def test_hint_takes_exercises_and_notebooks(learner: Path, words: str) -> None:
+def test_hint_accepts_exercises_and_notebooks(learner: Path, words: str) -> None:
     passed = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
     progress = Progress().with_score("count_votes", passed)
     (learner / "progress.json").write_text(encode(progress))
     assert "Exercise 0.2: My slice" in run(learner, "hint", words).stdout
 
 
-def test_reset_of_exercise_names_notebook(learner: Path) -> None:
+def test_reset_of_exercise_suggests_notebook(learner: Path) -> None:
     done = run(learner, "reset", "count_votes")
     assert done.returncode == 1 and "give its number: 00." in done.stderr
 
 
-def test_bundle_help_names_bundled_pages(course: Path) -> None:
+def test_bundle_help_lists_bundled_pages(course: Path) -> None:
     assert "docs" not in run(course, "--help").stdout + run(course, "check", "--help").stdout
     (course / "docs").mkdir()
     (course / "docs" / "engine.md").touch()
@@ -352,13 +362,13 @@ def test_help_lists_every_command(course: Path) -> None:
     assert all(f"\n  {word} " in done.stdout for word in words)
 
 
-def test_help_of_lab_copies_nothing(course: Path) -> None:
+def test_lab_help_copies_no_notebooks(course: Path) -> None:
     done = run(course, "lab", "--help")
     assert done.returncode == 0 and "Open the course in JupyterLab" in done.stdout
     assert not (course / "work").exists()
 
 
-def test_guessable_secret_prevents_writing_autograder(course: Path) -> None:
+def test_rejects_guessable_autograder_secret(course: Path) -> None:
     done = run(course, "gradescope", "autograder.zip", "--secret", "abc")
     assert done.returncode == 2 and "at least 12 characters" in done.stderr
     assert not (course / "autograder.zip").exists()

@@ -1,4 +1,4 @@
-"""Like a terminal's check, a notebook's check says that an answer is defined several times."""
+"""A notebook's check reports repeated definitions of an answer, like a check in a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STUB = (
 )
 
 
-def test_names_the_definition_of_graders() -> None:
+def test_notes_definition_used_by_graders() -> None:
     note = definitions_note("token_ring", ["import torch", FIRST, FIRST + " + 1"])
     assert note == (
         "`token_ring` is defined 2 times: the version that ran last was checked here, and graders take "
@@ -25,11 +25,11 @@ def test_names_the_definition_of_graders() -> None:
 
 
 @pytest.mark.parametrize("cells", [[FIRST], [STUB, FIRST], [], ["%%ranks 2\n" + FIRST, FIRST]])
-def test_one_definition_has_no_note(cells: list[str]) -> None:
+def test_single_definition_adds_no_note(cells: list[str]) -> None:
     assert definitions_note("token_ring", cells) == ""
 
 
-def test_reads_the_open_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_open_notebook_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [{"cell_type": "code", "metadata": {}, "source": FIRST, "outputs": []}] * 2
     path = tmp_path / "own.ipynb"
     path.write_text(

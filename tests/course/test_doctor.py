@@ -29,14 +29,14 @@ def findings() -> dict[str, Finding]:
     return {finding.name: finding for finding in run_probes()}
 
 
-def test_finds_nothing_missing_on_this_machine(findings: dict[str, Finding]) -> None:
+def test_doctor_finds_no_missing_requirements(findings: dict[str, Finding]) -> None:
     assert len(findings) == len(PROBES)
     missing = [format_finding(each) for each in findings.values() if each.status == "missing"]
     assert not missing
     assert exit_code(findings.values()) == 0
 
 
-def test_starts_two_ranks(findings: dict[str, Finding]) -> None:
+def test_doctor_starts_two_ranks(findings: dict[str, Finding]) -> None:
     assert findings["gloo"].status == "ok"
     assert findings["gloo"].detail.startswith("two ranks started and answered in ")
 
@@ -51,7 +51,7 @@ def test_every_problem_has_advice(findings: dict[str, Finding]) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
-def test_the_kernel_is_asked_about_landlock() -> None:
+def test_reads_landlock_support_from_kernel() -> None:
     names = Path("/sys/kernel/security/lsm")
     if names.exists():
         assert (doctor.landlock_version() > 0) == ("landlock" in names.read_text())
@@ -60,7 +60,7 @@ def test_the_kernel_is_asked_about_landlock() -> None:
 
 
 @pytest.mark.parametrize(("limit", "status"), [(123, "warning"), (148, "ok"), (1024, "ok")])
-def test_open_files_are_counted_in_ranks(limit: int, status: str) -> None:
+def test_expresses_open_file_limit_in_ranks(limit: int, status: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
@@ -116,7 +116,7 @@ def test_reports_failing_sandbox_with_its_message(
     assert ("no permission" in finding.detail) == ("permission" in script)
 
 
-def test_names_untested_package_versions(tmp_path: Path) -> None:
+def test_reports_untested_package_versions(tmp_path: Path) -> None:
     pins = "".join(f"{name}==1.2.3\n" for name in doctor.direct_dependencies())
     (tmp_path / "constraints.txt").write_text(pins)
     fine, detail = doctor.packages(tmp_path)
@@ -124,7 +124,7 @@ def test_names_untested_package_versions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torch", ["2.14.1", "2.13.0", "2.15.0"])
-def test_names_untested_torch(torch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_untested_torch(torch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     here = doctor._installed
     monkeypatch.setattr(doctor, "_installed", lambda name: torch if name == "torch" else here(name))
     fine, detail = doctor.packages()

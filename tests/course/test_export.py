@@ -21,7 +21,7 @@ def notebook(*bundles: dict[str, Any]) -> dict[str, Any]:
     return {"cells": cells, "metadata": {"widgets": {"state": {}}}}
 
 
-def test_stores_words_without_widgets() -> None:
+def test_stores_outputs_without_course_widgets() -> None:
     content = notebook({"text/html": "<p>Run this cell again", "text/plain": "Run this cell again"})
     store_without_widgets({"type": "notebook", "content": content}, path="", contents_manager=None)
     (output,) = content["cells"][1]["outputs"]
@@ -29,7 +29,7 @@ def test_stores_words_without_widgets() -> None:
     assert not content["metadata"]
 
 
-def test_keeps_other_widgets() -> None:
+def test_keeps_widgets_of_other_libraries() -> None:
     content = notebook(
         {"text/plain": "IntSlider(value=0)"}, {"text/html": "<p>Run this cell again"}
     )
@@ -44,7 +44,7 @@ def test_keeps_other_widgets() -> None:
     [{}, {"type": "file", "content": "text"}, {"type": "notebook", "content": None}],
     ids=["empty", "file", "no-content"],
 )
-def test_leaves_other_files_alone(model: dict[str, Any]) -> None:
+def test_leaves_other_file_types_unchanged(model: dict[str, Any]) -> None:
     before = dict(model)
     store_without_widgets(model)
     assert model == before

@@ -49,18 +49,18 @@ def test_each_call_adds_one_hint() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["wrong", "passed"])
-def test_only_last_hint_names_solution(outcome: str) -> None:
+def test_only_last_hint_mentions_solution(outcome: str) -> None:
     record_score("token_ring", outcome, 2, 2)
     assert ["solutions/" in ask() for _ in range(3)] == [False, False, True]
 
 
-def test_an_exercise_without_hints_says_so() -> None:
+def test_reports_missing_hints() -> None:
     said = ask("tagged_mail")
     assert said.startswith("**Exercise 2.4: Tagged mail** has no hints.")
     assert read_progress().hints == {}
 
 
-def test_an_unknown_exercise_raises_key_error() -> None:
+def test_unknown_exercise_raises_key_error() -> None:
     with pytest.raises(KeyError):
         ask("no_such")
 
@@ -91,14 +91,14 @@ def test_refuses_unknown_exercises(odd: object) -> None:
         hint(odd)
 
 
-def test_promises_no_solution_without_solutions(
+def test_last_hint_adapts_to_missing_solutions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("helpers.course.hints.find_workspace", lambda: Workspace(tmp_path))
     assert [ask() for _ in range(3)][-1].endswith("has the solution.")
 
 
-def test_a_button_gives_each_next_hint() -> None:
+def test_button_shows_next_hint() -> None:
     hints = hint("token_ring", get=EXERCISES.__getitem__)
     assert isinstance(hints, Hints)
     shown: list[str] = []
@@ -110,8 +110,8 @@ def test_a_button_gives_each_next_hint() -> None:
     assert read_progress().hints == {"token_ring": 3}
 
 
-def test_stored_hints_are_text() -> None:
-    with pytest.raises(NotImplementedError):  # IPython then takes the Markdown
+def test_stored_hints_fall_back_to_markdown() -> None:
+    with pytest.raises(NotImplementedError):  # IPython then uses the Markdown
         hint("token_ring", get=EXERCISES.__getitem__)._ipython_display_()
 
 

@@ -99,7 +99,7 @@ EXTRAS = ("my_slice", "token_ring", "init_from_env", "ring_attention")
 
 
 @pytest.mark.parametrize("count", range(len(EXTRAS) + 1))
-def test_optional_exercises_keep_the_path(count: int) -> None:
+def test_optional_exercises_leave_path_unchanged(count: int) -> None:
     for name in ("count_votes", "ping_pong", *EXTRAS[:count]):
         record_score(name, "passed", 10, 10)
     now = home()
@@ -107,7 +107,7 @@ def test_optional_exercises_keep_the_path(count: int) -> None:
     assert (now.way.path.name, now.here.stop.notebook[:2]) == ("ddp", "04")
 
 
-def test_every_page_names_one_next_step() -> None:
+def test_all_pages_agree_on_next_step() -> None:
     for name in ("ping_pong", "count_votes", "my_slice"):
         record_score(name, "passed", 10, 10)
     title = "04 · Collectives"
@@ -117,7 +117,7 @@ def test_every_page_names_one_next_step() -> None:
     assert next_part("ping_pong")[0] == title
 
 
-def test_a_skipped_stop_comes_last() -> None:
+def test_skipped_stop_comes_last() -> None:
     for stop in paths()["ddp"].stops[2:]:
         for exercise in stop.exercises:
             record_score(exercise.name, "passed", 10, 10)
@@ -126,7 +126,7 @@ def test_a_skipped_stop_comes_last() -> None:
     assert "Next: 02 ·" in repr(home()) and next_part("count_votes")[0] != "02"
 
 
-def test_a_chosen_path_stays() -> None:
+def test_chosen_path_persists() -> None:
     record_score("count_votes", "passed", 10, 10)
     done = CliRunner().invoke(main, ["progress", "--path", "everything"])
     assert done.exit_code == 0 and "Path: Everything" in done.output
@@ -138,7 +138,7 @@ def test_a_chosen_path_stays() -> None:
     assert 'data-path="ddp"' in page and 'data-path="everything"' not in page
 
 
-def test_names_missing_notebooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_reports_missing_notebooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))
     copy_missing_notebooks(find_workspace())
     write_home(tmp_path)
@@ -150,7 +150,7 @@ def test_names_missing_notebooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert 'href="02_blocking_p2p' not in page and 'href="03_nonblocking_p2p.ipynb"' in page
 
 
-def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_text_matches_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     record_score("ping_pong", "passed", 10, 10)
     record_hint("token_ring", 1)
     record_quiz("recv-first", 2, True)
@@ -184,7 +184,7 @@ def finish(name: str) -> None:
             record_score(exercise.name, "passed", 10, 10)
 
 
-def test_times_name_their_scope() -> None:
+def test_times_state_their_scope() -> None:
     record_quiz("recv-first", 0, False)
     text = repr(home())
     assert "3 h of reading and exercises left" in text
@@ -211,14 +211,14 @@ def test_home_shows_end_of_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "You have finished DDP in an evening<" not in later.map_html()
 
 
-def test_long_path_follows_all_others() -> None:
+def test_longest_path_follows_shorter_paths() -> None:
     for name in ("ddp", "big", "hang"):
         finish(name)
     assert [way.path.name for way in home().onward] == ["everything"]
 
 
 @pytest.mark.parametrize("content", ["{", '{"cells": [{"id": "09-read-2"}]}', '{"cells": [3]}'])
-def test_a_damaged_notebook_has_no_picture(
+def test_damaged_notebook_has_no_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
     monkeypatch.setenv("REAL_RANKS_WORK", str(tmp_path))

@@ -57,7 +57,7 @@ def test_hub_server_provides_notebooks_and_map(
 ) -> None:
     work, _ = folders
     monkeypatch.setenv(HUB, "1")
-    (work / "02_blocking_p2p.ipynb").write_text("{}")  # already begun
+    (work / "02_blocking_p2p.ipynb").write_text("{}")  # the person has already begun it
     with running_lab(*folders, options=ENABLED) as lab:
         names = {path.name for path in work.iterdir()}
         assert {"home.ipynb", "00_start_here.ipynb", "23_capstone.ipynb"} <= names
@@ -96,7 +96,7 @@ def test_kernels_and_terminals_prefer_environment_programs(
         assert terminal.environ()["PATH"].startswith(own)
 
 
-def test_does_nothing_outside_a_hub(
+def test_extension_does_nothing_outside_hub(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(HUB, raising=False)
@@ -136,7 +136,7 @@ async def _heard(url: str) -> list[object]:
     return before
 
 
-def test_configures_unconfigured_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adds_extension_and_keeps_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     own = tmp_path / "etc" / "jupyter" / "labconfig" / "page_config.json"
     own.parent.mkdir(parents=True)

@@ -24,5 +24,5 @@ FILES = files_by_number(["05_algorithms.ipynb", "06_deadlocks.ipynb"])
         ("[notebook 05](elsewhere)", "[notebook 05](elsewhere)"),
     ],
 )
-def test_mentions_of_notebooks_become_links(text: str, expected: str) -> None:
+def test_notebook_names_become_links(text: str, expected: str) -> None:
     assert link_notebooks(text, FILES) == expected

@@ -29,7 +29,7 @@ def test_remaining_exercises_link_to_their_cells() -> None:
         assert "check(" in by_id[cell]
 
 
-def test_wrong_predictions_are_to_try_again() -> None:
+def test_lists_wrong_predictions_for_retry() -> None:
     record_quiz("recv-first", 0, False)
     shown = next_steps("02")
     assert "Predictions to try again: recv-first\n" in repr(shown)
@@ -53,12 +53,12 @@ def test_last_stop_shows_end_of_path() -> None:
     assert paths()["everything"].end in next_steps("23")._repr_html_()
 
 
-def test_notebook_off_short_paths_is_reference() -> None:
+def test_notebook_off_paths_is_reference_work() -> None:
     assert "reference work" in repr(next_steps("16"))
     assert "reference work" not in repr(next_steps("02"))
 
 
-def test_pass_names_next_notebook() -> None:
+def test_passed_exercise_leads_to_next_notebook() -> None:
     assert next_part("ping_pong") == ("04 · Collectives", "04_collectives.ipynb")
 
 

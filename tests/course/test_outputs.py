@@ -58,7 +58,7 @@ def test_stored_outputs_stay_identical_on_rerun(tmp_path: Path) -> None:
     assert "image/png" in outputs[4][0].data
 
 
-def test_names_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
+def test_reports_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "03_topic.ipynb"
     write(path, code(1, "1 + 1"), code(2, "nowhere"))
     before = path.read_bytes()
@@ -67,7 +67,7 @@ def test_names_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_names_notebook_with_dead_kernel(tmp_path: Path) -> None:
+def test_reports_notebook_with_dead_kernel(tmp_path: Path) -> None:
     path = tmp_path / "04_topic.ipynb"
     write(path, code(1, "import os\nos._exit(3)"))
     with pytest.raises(NotebookError, match=r"04_topic\.ipynb did not run to its end"):

@@ -26,7 +26,7 @@ each_stop = pytest.mark.parametrize(
 
 
 @each_stop
-def test_first_part_names_parts_of_path(path: LearningPath, at: int) -> None:
+def test_path_line_lists_linked_parts(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     file = find_workspace().solutions / f"{stop.notebook}.ipynb"
     cells = learner_copy(read_notebook(file), file.name)["cells"]
@@ -48,7 +48,7 @@ def test_first_part_names_parts_of_path(path: LearningPath, at: int) -> None:
 
 
 @each_stop
-def test_marks_sections_outside_the_path(path: LearningPath, at: int) -> None:
+def test_marks_sections_outside_path(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     file = find_workspace().solutions / f"{stop.notebook}.ipynb"
     cells = learner_copy(read_notebook(file), file.name)["cells"]
@@ -68,7 +68,7 @@ def test_notebooks_off_short_paths_lack_marks() -> None:
     assert mark_parts("16_context_parallel", cells) == {}
 
 
-def test_error_names_nonexistent_part() -> None:
+def test_error_mentions_nonexistent_part() -> None:
     cells = [{"cell_type": "markdown", "id": "a", "source": "# 02\n\nWords."}]
     with pytest.raises(NotebookError, match="02_blocking_p2p has no part 'One message'"):
         path_lines("02_blocking_p2p", cells)
@@ -83,7 +83,7 @@ def test_stop_includes_only_named_optional_exercises() -> None:
 
 
 @each_stop
-def test_path_cells_use_names_defined_there(path: LearningPath, at: int) -> None:
+def test_path_parts_define_all_used_names(path: LearningPath, at: int) -> None:
     stop = path.stops[at]
     solved = read_notebook(find_workspace().solutions / f"{stop.notebook}.ipynb")
     first, *parts = read_lesson(stop.notebook, solved).parts

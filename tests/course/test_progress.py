@@ -54,7 +54,7 @@ def test_first_of_equal_scores_is_best() -> None:
     assert done.exercises["swap"].best is first
 
 
-def test_hints_and_quizzes_are_kept(file: Path) -> None:
+def test_keeps_hints_and_quiz_answers(file: Path) -> None:
     progress.record_hint("swap", 2)
     progress.record_hint("swap", 1)  # another kernel has an older state
     for choice, correct in ((3, False), (1, True), (0, False)):
@@ -70,7 +70,7 @@ def test_reading_progress_creates_no_file(file: Path) -> None:
     assert not file.parent.exists()
 
 
-def test_default_is_the_learners_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_file_defaults_to_learner_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REAL_RANKS_PROGRESS", raising=False)
     path = progress.progress_file()
     assert path.name == ".progress.json" and path.parent.name == "work"
@@ -118,7 +118,7 @@ def test_folder_at_file_path_gives_note(file: Path, use: Callable[[], str]) -> N
     assert str(file) in use()
 
 
-def test_unwritable_folder_gives_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_folder_gives_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", "/proc/nowhere/.progress.json")
     assert "could not be saved in /proc/nowhere" in record_one()
     assert progress.read_progress() == Progress()
@@ -160,7 +160,7 @@ def test_concurrent_kernels_lose_no_score(file: Path) -> None:
     assert tries == {"e0": 40, "e1": 40, "e2": 40, "shared": 120}
 
 
-def test_kill_leaves_progress_file_whole(file: Path) -> None:
+def test_killed_writer_leaves_valid_file(file: Path) -> None:
     record_one()
     for _ in range(5):
         writer = python(
@@ -198,7 +198,7 @@ def test_decode_refuses_invalid_text(text: str) -> None:
 
 
 @given(JSON, JSON, JSON)
-def test_decode_gives_progress_or_refuses(exercises: object, hints: object, quiz: object) -> None:
+def test_decode_rejects_malformed_progress(exercises: object, hints: object, quiz: object) -> None:
     content = {"version": 1, "exercises": exercises, "hints": hints, "quizzes": {"q": quiz}}
     try:
         decode(json.dumps(content))

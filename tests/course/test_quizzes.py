@@ -62,13 +62,13 @@ def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
 
 
-def test_every_quiz_of_the_course_displays() -> None:
+def test_every_quiz_of_course_displays() -> None:
     for quiz_id in load_quizzes():
         view = predict(quiz_id)
         assert isinstance(view, QuizView) and quiz_id in repr(view)
 
 
-def test_a_quiz_file_is_read(tmp_path: Path) -> None:
+def test_reads_quiz_file(tmp_path: Path) -> None:
     (tmp_path / "02_topic.toml").write_text(FILE)
     quiz = load_quizzes(tmp_path)["two-sends"]
     assert quiz.options == ("It works", "Both wait") and quiz.answer == 1 and quiz.wrong == ()
@@ -98,7 +98,7 @@ def test_a_quiz_file_is_read(tmp_path: Path) -> None:
         ("answer = 1", 'answer = 1\nwrong = ["No."]', "one entry for each of the 2 options"),
     ],
 )
-def test_error_names_quiz_file_mistake(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_error_describes_quiz_file_mistake(tmp_path: Path, old: str, new: str, words: str) -> None:
     (tmp_path / "02_topic.toml").write_text(FILE.replace(old, new))
     with pytest.raises(QuizFileError, match=rf"(?s)02_topic\.toml.*{words}|{words}"):
         load_quizzes(tmp_path)
@@ -129,7 +129,7 @@ def test_text_lists_options_without_answer() -> None:
 
 
 def test_quiz_without_kernel_shows_only_text() -> None:
-    with pytest.raises(NotImplementedError):  # IPython then takes the text
+    with pytest.raises(NotImplementedError):  # IPython then uses the text
         QuizView(QUIZ)._ipython_display_()
     assert repr(QuizView(QUIZ)) == QUIZ.text()
 
@@ -148,7 +148,7 @@ def test_judges_and_records_each_answer(choice: int, said: str) -> None:
     assert (answers.tries, answers.last_choice, answers.correct) == (1, choice, choice == 1)
 
 
-def test_an_unknown_id_names_similar_ids() -> None:
+def test_unknown_id_error_suggests_similar_ids() -> None:
     quizzes = dict.fromkeys(("two-sends", "ring-order", "tags"), QUIZ)
     with pytest.raises(UnknownQuiz, match="no quiz 'two_send'. Did you mean 'two-sends'?"):
         find_quiz(quizzes, "two_send")
@@ -275,7 +275,7 @@ def send(client: BlockingKernelClient, widget: str, data: dict[str, Any]) -> Non
     client.shell_channel.send(client.session.msg("comm_msg", content))
 
 
-def test_shows_an_earlier_answer() -> None:
+def test_shows_earlier_answer() -> None:
     assert earlier_answer(QUIZ)["text/plain"] == ""
     answer_quiz(QUIZ, 0)
     assert earlier_answer(QUIZ)["text/plain"] == "You answered a) ✗ Try again."

@@ -1,4 +1,4 @@
-"""Show the reference next to the learner's answer, with runs of both; a copy without solutions says so."""
+"""Show the reference next to the learner's answer, with runs of both, if the copy has solutions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_shows_both_answers_and_their_runs() -> None:
     )
 
 
-def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_copy_without_solutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_workspace", lambda: Workspace(tmp_path))
     told = show_me("2.1")
     assert isinstance(told, LearnerMessage) and "has no solutions" in repr(told)

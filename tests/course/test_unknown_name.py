@@ -1,4 +1,4 @@
-"""A NameError says how to run the cells above if one of them defines the name."""
+"""A NameError explains how to run the cells above if one of them defines the name."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ CELLS = [
 @pytest.mark.parametrize(
     "name", ["torch", "dist", "check", "counter", "low", "high", "step", "last", "add_up"]
 )
-def test_names_of_earlier_cells_are_known(name: str) -> None:
+def test_finds_names_of_earlier_cells(name: str) -> None:
     said = f"{name!r} is defined in an earlier cell. Choose Run → Run All Above Selected Cell."
     assert advice(name, CELLS[3], CELLS, ()) == said
     assert advice(name, "a new cell", CELLS, ()) == said
 
 
 @pytest.mark.parametrize("name", ["later", "inner", "rank", "magic", "typo", ""])
-def test_other_names_get_no_advice(name: str) -> None:
+def test_unknown_names_get_no_advice(name: str) -> None:
     assert advice(name, CELLS[3], CELLS, ()) == ""
 
 
 @pytest.mark.parametrize("call", ["check(count_vote)", "result = check( count_vote )"])
-def test_near_misses_of_exercises_are_named(call: str) -> None:
+def test_suggests_similar_exercise_names(call: str) -> None:
     exercises = ("count_votes", "my_slice")
     said = "No exercise is called 'count_vote'. Did you mean count_votes?"
     assert advice("count_vote", call, CELLS, ("check",), exercises) == said

@@ -35,7 +35,7 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def answer(path: Path, body: str) -> None:
-    """Write an answer to 0.1 over its stub, like saving in JupyterLab."""
+    """Replace the stub of 0.1 with an answer, like saving in JupyterLab."""
     content = read_notebook(path)
     for cell in content["cells"]:
         cell["source"] = [
@@ -72,7 +72,7 @@ def test_counts_only_changes_since_start(notebook: Path) -> None:
     assert watch_command.read_sources(notebook.name, None) == {}
 
 
-def test_a_save_after_the_start_counts(notebook: Path) -> None:
+def test_counts_saves_after_start(notebook: Path) -> None:
     saves = Saves.since_start(notebook.parent)  # the fixture wrote it after the start
     assert notebook not in saves.first and next(saves.follow()) == notebook
     os.utime(notebook, (0, 0))
@@ -93,6 +93,7 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "is_at_once",
     [
@@ -101,6 +102,10 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
     ],
 )
 def test_the_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
+=======
+@pytest.mark.parametrize("is_at_once", [False, True], ids=["after-first-line", "before-first-line"])
+def test_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
+>>>>>>> t7
     os.utime(notebook, (0, 0))
     with watching(notebook.parent) as process:
         assert process.stdout is not None

@@ -50,7 +50,7 @@ def test_fill_copies_new_notebooks(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     "which", ["1", "01", "01_process_groups", "01_process_groups.ipynb", "../01_process_groups"]
 )
-def test_reset_keeps_old_and_fresh_file(workspace: Workspace, which: str) -> None:
+def test_reset_keeps_old_file_as_backup(workspace: Workspace, which: str) -> None:
     copy_missing_notebooks(workspace)
     mine = workspace.work / "01_process_groups.ipynb"
     for count in (1, 2):
@@ -71,12 +71,12 @@ def test_resets_deleted_notebook(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("which", ["2", "99", "process", ""])
-def test_unknown_notebook_reset_lists_existing_ones(workspace: Workspace, which: str) -> None:
+def test_unknown_notebook_reset_lists_existing_notebooks(workspace: Workspace, which: str) -> None:
     with pytest.raises(WorkspaceError, match="00_start_here, 01_process_groups"):
         reset(workspace, which)
 
 
-def test_finds_this_checkout() -> None:
+def test_finds_workspace_of_checkout() -> None:
     assert (find_workspace().root / "pyproject.toml").is_file()
 
 
@@ -104,7 +104,7 @@ def test_shared_installation_works_in_user_home(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_refuses_a_folder_of_another_user(
+def test_refuses_folder_of_another_user(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")

@@ -29,7 +29,7 @@ def write_set(folder: Path, packed: bool, labels: bytes = bytes([7, 0])) -> Path
     return folder
 
 
-def test_the_default_is_scikit_learns_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_digits_come_from_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MNIST_FOLDER_VARIABLE, raising=False)
     x, y = digits()
     assert x.shape == (1797, 64) and x.dtype == torch.float32
@@ -95,7 +95,7 @@ RIGHT = idx_bytes(IMAGE_BYTES, 2, 3, 4)
         (gzip.compress(RIGHT[:-1], mtime=0), "has only 23"),
     ],
 )
-def test_error_names_broken_file(tmp_path: Path, content: bytes, says: str) -> None:
+def test_error_mentions_broken_file(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "images"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=says) as caught:
@@ -114,7 +114,7 @@ def test_refuses_oversized_packed_file(tmp_path: Path, monkeypatch: pytest.Monke
         read_idx(path, dims=3)
 
 
-def test_reads_an_empty_set(tmp_path: Path) -> None:
+def test_reads_empty_set(tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(idx_bytes(b"", 0, 3, 4))
     assert read_idx(path, dims=3).shape == (0, 3, 4)

@@ -28,7 +28,7 @@ def test_all_reduces_use_separate_stream() -> None:
     assert streams == {True: {16}, False: {7}}
 
 
-def test_launches_precede_their_gpu_work() -> None:
+def test_launches_precede_gpu_work() -> None:
     trace = gpu_trace()
     launched = {
         event["args"]["correlation"]: event["ts"]

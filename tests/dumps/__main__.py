@@ -1,4 +1,4 @@
-"""Print what `course explain` and torch's analyzer say of each case: `python -m tests.dumps`."""
+"""Print what `course explain` and torch's analyzer say about each case: `python -m tests.dumps`."""
 
 from __future__ import annotations
 

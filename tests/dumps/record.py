@@ -107,7 +107,7 @@ dist.all_reduce(x)
 
 
 def record(name: str, program: str) -> None:
-    """Run a program on three ranks, and store the files that it writes as a case."""
+    """Run a program on three ranks, and store its files as a case."""
     silent, stacks = {1} if "no_dump" in name else set(), "stacks" in name
     prelude = PRELUDE.replace("{silent}", repr(silent)).replace("{stacks}", repr(stacks))
     with tempfile.TemporaryDirectory() as folder:

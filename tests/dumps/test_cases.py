@@ -1,4 +1,4 @@
-"""Each recorded or made case is explained, and no worse than torch's own analyzer does it."""
+"""Each recorded or handmade case is explained at least as well as by torch's own analyzer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from helpers.dumps.explain import HANG, NOTHING, explain_folder
 from tests.dumps.verdicts import CASES, EXPECTED, WRONG_BLAME, torch_verdict
 
 
-def test_table_lists_each_case() -> None:
+def test_expected_verdicts_cover_all_cases() -> None:
     assert sorted(EXPECTED) == sorted(path.name for path in CASES.iterdir())
     assert len(EXPECTED) >= 20
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_explanation_names_the_cause(name: str) -> None:
+def test_explanation_states_cause(name: str) -> None:
     expected, explanation = EXPECTED[name], explain_folder(CASES / name)
     assert not explanation.problems
     diagnosis = explanation.diagnosis
@@ -32,7 +32,7 @@ def test_explanation_names_the_cause(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_verdict_includes_torch_verdict(name: str) -> None:
-    """Each rank that torch blames is one to look at first, or one of those that wait."""
+    """Each rank blamed by torch is either a rank to look at first or a waiting rank."""
     theirs = torch_verdict(CASES / name, add_names=name.startswith("gloo"))
     explanation = explain_folder(CASES / name)
     if theirs == "all match":

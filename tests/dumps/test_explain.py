@@ -1,4 +1,4 @@
-"""`course explain` as a command: exit codes, JSON, the page, and files that do not fit."""
+"""`course explain` as a command: exit codes, JSON, the page, and unsuitable files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_empty_folder_is_unreadable(tmp_path: Path) -> None:
     assert "No dump could be read" in result.output
 
 
-def test_json_names_ranks_and_lines() -> None:
+def test_json_lists_ranks_and_lines() -> None:
     result = run(CASES / "nccl_type_mismatch", "--json")
     found = json.loads(result.output)
     assert (found["hang"], found["kind"], found["look_first"]) == (
@@ -57,7 +57,7 @@ def test_json_names_ranks_and_lines() -> None:
     assert (found["ranks"][1]["file"], found["ranks"][1]["line"]) == ("/job/train.py", 31)
 
 
-def test_report_is_one_page(tmp_path: Path) -> None:
+def test_report_needs_no_other_files(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert run(CASES / "nccl_tensor_parallel", "--report", page).exit_code == HANG
     text = page.read_text()
@@ -78,7 +78,7 @@ def test_report_escapes_names_of_dumps(tmp_path: Path) -> None:
     assert "<img src=x" not in page.read_text()
 
 
-def test_bad_files_leave_others_explained(tmp_path: Path) -> None:
+def test_explains_dumps_next_to_bad_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "dumps", MADE["nccl_missing_call"]())
     (folder / "dump_9").write_bytes(b"\x80\x02garbage")
     (folder / "dump_8.json").write_text('{"entries": [')
@@ -112,7 +112,7 @@ def test_bad_file_without_hang_is_unreadable(tmp_path: Path) -> None:
     ids=["py-spy", "faulthandler"],
 )
 @pytest.mark.parametrize("name", ["rank1.txt", "stacks_rank_1.txt"])
-def test_stacks_are_merged_by_rank(tmp_path: Path, stack: str, name: str) -> None:
+def test_merges_stack_files_by_rank(tmp_path: Path, stack: str, name: str) -> None:
     folder = shutil.copytree(CASES / "torchcomms_missing_call", tmp_path / "dumps")
     (folder / name).write_text(stack)
     diagnosis = explain_folder(folder).diagnosis
@@ -120,7 +120,7 @@ def test_stacks_are_merged_by_rank(tmp_path: Path, stack: str, name: str) -> Non
     assert "rank 1 is in recv at train.py, line 77" in diagnosis.summary
 
 
-def test_debug_server_names_ranks(tmp_path: Path) -> None:
+def test_merges_stacks_of_debug_server(tmp_path: Path) -> None:
     folder = shutil.copytree(CASES / "torchcomms_missing_call", tmp_path / "dumps")
     sections = [
         f"=== Rank {rank}: http://host:{rank} ===\nThread 0x1 (most recent call first):\n"
@@ -134,7 +134,7 @@ def test_debug_server_names_ranks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.1", "2.4", "2.5", "2.7", "2.9", "2.10"])
 @pytest.mark.parametrize("as_json", [False, True], ids=["pickle", "json"])
-def test_versions_of_format_are_read(tmp_path: Path, version: str, as_json: bool) -> None:
+def test_reads_all_format_versions(tmp_path: Path, version: str, as_json: bool) -> None:
     ranks = world(3, version)
     for rank in ranks[:2]:
         rank.call("all_reduce", [7], 33, state="scheduled")
@@ -149,7 +149,7 @@ def test_versions_of_format_are_read(tmp_path: Path, version: str, as_json: bool
     assert diagnosis is not None and (diagnosis.kind, diagnosis.guilty) == ("missing_call", (2,))
 
 
-def test_roots_of_gather_differ(tmp_path: Path) -> None:
+def test_reports_different_gather_roots(tmp_path: Path) -> None:
     ranks = world(3)
     for rank in ranks:
         rank.call("gather", [4], 20, state="started")
@@ -158,7 +158,7 @@ def test_roots_of_gather_differ(tmp_path: Path) -> None:
     assert diagnosis is not None and "different roots" in diagnosis.summary
 
 
-def test_same_call_is_not_blamed(tmp_path: Path) -> None:
+def test_blames_no_rank_for_same_call(tmp_path: Path) -> None:
     ranks = world(2)
     for rank in ranks:
         rank.call("broadcast", [4], 20, state="started")
@@ -166,7 +166,7 @@ def test_same_call_is_not_blamed(tmp_path: Path) -> None:
     assert diagnosis is not None and (diagnosis.kind, diagnosis.guilty) == ("same_call", ())
 
 
-def test_large_world_stays_quick(tmp_path: Path) -> None:
+def test_large_world_report_stays_short(tmp_path: Path) -> None:
     ranks = world(64)
     for rank in ranks:
         for step in range(100):
@@ -178,12 +178,12 @@ def test_large_world_stays_quick(tmp_path: Path) -> None:
     assert len(explanation.text.splitlines()) < 40
 
 
-def test_folder_is_required(tmp_path: Path) -> None:
+def test_requires_existing_folder(tmp_path: Path) -> None:
     result = run(tmp_path / "missing")
     assert result.exit_code not in {NOTHING, UNREADABLE} or "does not exist" in result.output
 
 
-def test_pipes_are_not_read(tmp_path: Path) -> None:
+def test_rejects_pipes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "dump_0")
     explanation = explain_folder(tmp_path)
     assert explanation.problems == ("dump_0: it is not a regular file",)

@@ -1,4 +1,4 @@
-"""Reading a dump runs nothing, builds plain data only, and has limits."""
+"""Reading a dump runs no code, builds only plain data, and has limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.dumps.verdicts import CASES
 
 
 class Command:
-    """A pickle of this creates a file when it is loaded."""
+    """Its pickle creates a file when it is loaded."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class Command:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles_run_nothing(tmp_path: Path, protocol: int) -> None:
+def test_loading_pickle_runs_no_code(tmp_path: Path, protocol: int) -> None:
     target = tmp_path / "made"
     data = pickle.dumps({"version": "2.10", "entries": [Command(target)]}, protocol=protocol)
     with pytest.raises(BadPickle):
@@ -39,9 +39,9 @@ def test_pickles_run_nothing(tmp_path: Path, protocol: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_plain_data_is_unchanged(protocol: int) -> None:
+def test_loads_plain_data_unchanged(protocol: int) -> None:
     value: dict[str, Any] = {"a": [1, -(2**40), 1.5, None, True, (1, "x")], "b": {"c": ()}}
-    if protocol > 2:  # earlier ones call a function for bytes
+    if protocol > 2:  # earlier protocols call a function for bytes
         value["d"] = b"y"
     assert load_plain(pickle.dumps(value, protocol=protocol)) == value
 
@@ -77,7 +77,7 @@ def test_plain_data_is_unchanged(protocol: int) -> None:
         "huge",
     ],
 )
-def test_damaged_pickles_are_refused(data: bytes) -> None:
+def test_rejects_damaged_pickles(data: bytes) -> None:
     with pytest.raises(BadPickle):
         load_plain(data)
 
@@ -94,7 +94,7 @@ def test_damaged_pickles_are_refused(data: bytes) -> None:
     ],
     ids=["list", "empty", "number", "numbers", "version", "text"],
 )
-def test_other_data_is_no_dump(tmp_path: Path, value: Any) -> None:
+def test_rejects_non_dump_data(tmp_path: Path, value: Any) -> None:
     (tmp_path / "dump_0").write_bytes(pickle.dumps(value, protocol=2))
     (tmp_path / "dump_1.json").write_text(json.dumps(value))
     explanation = explain_folder(tmp_path)
@@ -119,7 +119,7 @@ def test_other_data_is_no_dump(tmp_path: Path, value: Any) -> None:
     ],
     ids=["nothing", "numbers", "peers", "texts", "frames", "recv", "escapes", "sizes"],
 )
-def test_strange_fields_do_no_harm(tmp_path: Path, entry: dict[str, Any]) -> None:
+def test_tolerates_strange_fields(tmp_path: Path, entry: dict[str, Any]) -> None:
     config = {"0": {"ranks": "[0, 1, 9999999999999999999999]"}, "1": 5}
     dump = {
         "version": "2.10",
@@ -134,12 +134,12 @@ def test_strange_fields_do_no_harm(tmp_path: Path, entry: dict[str, Any]) -> Non
     assert not explanation.problems
 
 
-def test_deep_json_is_refused(tmp_path: Path) -> None:
+def test_rejects_deep_json(tmp_path: Path) -> None:
     (tmp_path / "dump_0.json").write_text("[" * 100_000)
     assert explain_folder(tmp_path).problems == ("dump_0.json: it is damaged (RecursionError)",)
 
 
-def test_shared_lists_are_read_once(tmp_path: Path) -> None:
+def test_reads_shared_lists_once(tmp_path: Path) -> None:
     """A small pickle can mean a list of a thousand lists of a thousand lists."""
     value: list[Any] = []
     for _ in range(20):
@@ -149,13 +149,13 @@ def test_shared_lists_are_read_once(tmp_path: Path) -> None:
     assert not explain_folder(tmp_path).problems
 
 
-def test_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_BYTES", 10)
     (tmp_path / "dump_0").write_bytes(b"\x80\x02" + b"N" * 20)
     assert explain_folder(tmp_path).problems == ("dump_0: it has 22 bytes; at most 10 are read",)
 
 
-def test_many_ranks_are_limited(tmp_path: Path) -> None:
+def test_limits_text_about_many_ranks(tmp_path: Path) -> None:
     config = {"0": {"ranks": "[0, 1000000]"}}
     entry = {"profiling_name": "nccl:all_reduce", "process_group": ("0", "default_pg")}
     dump = {"version": "2.10", "entries": [entry], "pg_config": config}
@@ -164,7 +164,7 @@ def test_many_ranks_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["gloo_recv_with_stacks", "torchcomms_missing_call"])
-def test_changed_bytes_raise_no_error(tmp_path: Path, case: str) -> None:
+def test_explains_corrupted_dumps_without_error(tmp_path: Path, case: str) -> None:
     draw = random.Random(7)
     originals = {path.name: path.read_bytes() for path in (CASES / case).iterdir()}
     for _ in range(40):
@@ -176,7 +176,7 @@ def test_changed_bytes_raise_no_error(tmp_path: Path, case: str) -> None:
         assert explain_folder(tmp_path).text
 
 
-def test_active_calls_get_a_note(tmp_path: Path) -> None:
+def test_notes_dumps_of_unfinished_calls(tmp_path: Path) -> None:
     ranks = world(2)
     ranks[0].call("all_reduce", [4], 20, state="started")
     for rank in ranks:
@@ -185,7 +185,7 @@ def test_active_calls_get_a_note(tmp_path: Path) -> None:
     assert any("unfinished calls only" in note for note in explain_folder(tmp_path).notes)
 
 
-def test_sizes_are_those_of_pickletools() -> None:
+def test_opcode_sizes_match_pickletools() -> None:
     prefixes = {"string1": 1, "string4": 4, "bytes1": 1, "bytes4": 4, "bytes8": 8, "long1": 1}
     prefixes |= {"unicodestring1": 1, "unicodestring4": 4, "unicodestring8": 8}
     for opcode in pickletools.opcodes:
@@ -197,7 +197,7 @@ def test_sizes_are_those_of_pickletools() -> None:
             assert plain_pickle._COUNT_SIZES[code] == prefixes[argument.name]
 
 
-def test_many_instructions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_excessive_pickle_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain_pickle, "MAX_OPCODES", 10)
     with pytest.raises(BadPickle, match="more than 10 instructions"):
         load_plain(pickle.dumps(list(range(20)), protocol=2))

@@ -1,4 +1,4 @@
-"""The expected explanation of each case, and what torch's own analyzer says of the same files."""
+"""The expected explanation of each case, and the verdict of torch's own analyzer on the same files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASES = Path(__file__).with_name("cases")
 
 @dataclass(frozen=True)
 class Expected:
-    """kind, guilty: of the diagnosis. words: parts of its summary."""
+    """kind, guilty: those of the diagnosis. words: parts of its summary."""
 
     kind: str
     guilty: tuple[int, ...]
@@ -68,11 +68,11 @@ EXPECTED = {
 
 
 WRONG_BLAME = {"nccl_send_without_recv": {2}}
-"""Ranks that torch's analyzer blames although they are right: it takes a send for a call of all ranks."""
+"""Ranks that torch's analyzer blames although they are right: it mistakes a send for a call of all ranks."""
 
 
 def torch_verdict(folder: Path, *, add_names: bool = False) -> str:
-    """Return what torch's analyzer says of the dumps in a folder, in short.
+    """Return a short form of the verdict of torch's analyzer on the dumps in a folder.
 
     add_names: write names and members of groups into gloo's dumps, without which the analyzer fails.
     """
@@ -118,7 +118,7 @@ def torch_verdict(folder: Path, *, add_names: bool = False) -> str:
 
 
 def _add_names(dumps: dict[str, dict[str, Any]]) -> None:
-    """Write into gloo's dumps the groups that each rank used. The default one has three ranks."""
+    """Write into gloo's dumps the groups that each rank used. The default group has three ranks."""
     users: dict[str, set[int]] = {}
     for dump in dumps.values():
         for entry in dump["entries"]:

@@ -44,7 +44,7 @@ class Mutant:
 
 
 def mutants(source: str, names: set[str]) -> Iterator[Mutant]:
-    """Return the mutants of the functions and classes of these names in a source, each once."""
+    """Return the mutants of the functions and classes with these names in a source, without duplicates."""
     seen = {source}
     for top in ast.parse(source).body:
         if isinstance(top, (ast.FunctionDef, ast.ClassDef)) and top.name in names:
@@ -56,7 +56,7 @@ def mutants(source: str, names: set[str]) -> Iterator[Mutant]:
 
 
 def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Return each node to be replaced, and the text in its place."""
+    """Return each node to be replaced, with its replacement text."""
     unreachable = set(map(id, _after_a_return(top)))
     for node in ast.walk(top):
         if id(node) in unreachable:
@@ -83,7 +83,7 @@ def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _after_a_return(top: ast.AST) -> Iterator[ast.AST]:
-    """Return what follows a `return` in its block, such as the faulty script that a solution replaces."""
+    """Return the nodes after a `return` in its block, such as the faulty script that a solution replaces."""
     for node in ast.walk(top):
         body = getattr(node, "body", None)
         if isinstance(body, list):

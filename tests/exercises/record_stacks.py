@@ -33,7 +33,7 @@ _FRAME = re.compile(r'File ".*?([^/"]+)", line (\d+) in (\S+)')
 
 
 def record(way: str, culprit: int) -> list[str]:
-    """Run a job until it hangs: until two looks are equal. Return each rank's stacks."""
+    """Run a job until it hangs, so that two samples are equal. Return each rank's stacks."""
     texts: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         script = shutil.copy(Path(__file__).with_name("stuck_job.py"), f"{folder}/train.py")

@@ -35,7 +35,7 @@ ACCEPTED = tomllib.loads((Path(__file__).parent / "accepted_changes.toml").read_
 """Exercise -> part of its result (a name of `changes`, possibly only up to the comma) -> reason."""
 CHANGES = 100
 ALONE = 2
-"""How many cases for each world size, for exercises whose cases cannot share a world."""
+"""Number of cases per world size, for exercises whose cases cannot share a world."""
 ALWAYS = ("ring_all_reduce", "global_argmax", "ShardedOptimizer", "who_hangs")
 """One exercise for each kind of result, for every run of the tests; `make soak` changes all."""
 
@@ -43,12 +43,12 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("preloaded")]
 
 
 def results(name: str) -> list[Execution]:
-    """Return the cases of the smallest world sizes as the reference solution answers them."""
+    """Return the reference solution's runs of the cases with the smallest world sizes."""
     exercise = get(name)
     path = find_workspace().solutions / f"{exercise.notebook}.ipynb"
     answer = read_answers(path, [name])[name]
     assert isinstance(answer, Answer), answer
-    # fill in what the reference returns, because otherwise no result is right and no change is detected
+    # fill in the reference's results, because otherwise no result is right and no change is detected
     cases = right_values.draw(exercise, VISIBLE_SECRET)[: None if exercise.last is None else -1]
     groups = [list(group) for _, group in groupby(cases, key=lambda case: case.world_size)]
     worlds = Worlds(exercise, [answer.source])
@@ -62,8 +62,8 @@ def results(name: str) -> list[Execution]:
 
 
 def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tuple[str, Any]]:
-    """Return a value with one part of it changed, in each way, and that part's name."""
-    if isinstance(value, Measured):  # the timings are the check's own
+    """Yield the value with one changed part, in each possible way, and the part's name."""
+    if isinstance(value, Measured):  # the timings are measured by the check
         for name, other in changes(value.found, rng, part):
             yield name, value._replace(found=other)
         return

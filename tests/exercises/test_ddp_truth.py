@@ -1,4 +1,4 @@
-"""Assert that torch's DistributedDataParallel does what notebook 09's checks expect."""
+"""Assert that torch's DistributedDataParallel fulfills the expectations of notebook 09's checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the cases of every exercise: many, the same for one secret, and of the sizes that it names."""
+"""Test the cases of every exercise: their number, their dependence on the secret, and their world sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def visible(name: str) -> tuple[Case, ...]:
     return get(name).draw()
 
 
-def test_every_kind_is_used() -> None:
+def test_exercises_use_every_kind() -> None:
     assert {exercise.kind for exercise in EXERCISES} == set(Kind)
 
 
@@ -36,8 +36,8 @@ def test_draws_depend_only_on_secret(exercise: Exercise) -> None:
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_messages_name_only_existing_facts(exercise: Exercise) -> None:
-    """`{n}` in a message is the world size, `{src}` is a fact. A name that no case has is not replaced."""
+def test_messages_use_only_existing_facts(exercise: Exercise) -> None:
+    """`{n}` in a message is the world size, `{src}` is a fact. A fact that no case has is not replaced."""
     cases = visible(exercise.name)
     words = {each.advice for each in exercise.failed}
     words |= {mistake.words for mistake in known_mistakes(exercise)}

@@ -41,7 +41,7 @@ def reference_mutants(name: str) -> tuple[Answer, list[Mutant]]:
     assert isinstance(answer, Answer), answer
     own = answer.source.partition(f" {name}(")[
         2
-    ]  # helper functions that other exercises ask for are not changed
+    ]  # helper functions required by other exercises are not changed
     names = {name, *(other for other in _defined(answer.source) if other in own)}
     found = list(mutants(answer.source, names - (exercises().keys() - {name})))
     few = MOST if get(name).kind is not Kind.SCRIPT else max(1, MOST // 4)
@@ -58,7 +58,7 @@ def _defined(source: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", exercises())
-def test_mutants_of_the_reference_are_rejected(name: str) -> None:
+def test_rejects_mutants_of_reference(name: str) -> None:
     answer, found = reference_mutants(name)
     known = EQUIVALENT.get(name, {})
     survived = []
@@ -71,5 +71,5 @@ def test_mutants_of_the_reference_are_rejected(name: str) -> None:
     assert not survived, f"{len(found)} mutants; " + "; ".join(survived)
 
 
-def test_prints_the_outcomes_of_all_mutants() -> None:
+def test_prints_outcomes_of_all_mutants() -> None:
     print(f"\nmutants: {sum(outcomes.values())}, of which {dict(outcomes)}")

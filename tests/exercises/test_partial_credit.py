@@ -73,8 +73,8 @@ def stop_together(draw: Draw) -> Case:
 
 
 @pytest.mark.parametrize("every_case", [True, False])
-def test_runs_all_cases_of_a_size(every_case: bool) -> None:
-    """A case that is stuck after one that failed may be easier to read, so it must not be skipped."""
+def test_runs_all_cases_of_same_size(every_case: bool) -> None:
+    """A stuck case after a failed one may be easier to read, so it must not be skipped."""
     rules = (Calls("all_reduce", 1),)
     exercise = Exercise(stop_together, rules, sizes=(2,), count=2, name="stop_together")
     groups, _ = group_cases(exercise, exercise.draw())

@@ -17,7 +17,7 @@ WITH_PROGRAMME = [e for e in exercises().values() if e.driver and e.notebook[:2]
 
 
 def seen_by_ranks(exercise: Exercise) -> set[str]:
-    """Return the parts that are "" if nothing was observed, which no drawn value is compared with."""
+    """Return the parts that are "" without observations, which are not compared with drawn values."""
     names: set[str] = set()
     for draw in plan_draws(exercise.sizes, 3, exercise.name):
         right = exercise.case(draw).right
@@ -33,7 +33,7 @@ def test_exercises_declare_rank_reported_values(exercise: Exercise) -> None:
 
 def test_scripts_declare_worker_reported_values() -> None:
     silent = {e.name for e in WITH_PROGRAMME if e.kind is Kind.SCRIPT and not e.reported}
-    # everything that these return is compared with drawn values, or comes from the process that starts
+    # these return only values that are compared with drawn ones, or computed by the process that starts
     # them
     assert silent == {
         "Holes",
@@ -51,11 +51,11 @@ def test_rejects_impossible_reports(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "seen", 0, 7, True, None, [1.5, 2.0], {"layer": [1]}])
-def test_leaves_possible_reports_to_the_exercise(value: object) -> None:
+def test_accepts_possible_reports(value: object) -> None:
     assert find_impossible_value(("count",), {"count": value, "other": float("nan")}) is None
 
 
-def test_review_names_forgeable_values() -> None:
+def test_review_lists_forgeable_values() -> None:
     record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
     assert record.review_reasons == ()
     flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))

@@ -54,7 +54,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src, done=[]):
         pytest.param("broadcast_from", DEADLOCK_IN_LATER_CALLS, Outcome.DEADLOCKED, id="deadlock"),
     ],
 )
-def test_names_state_between_calls(name: str, program: str, outcome: Outcome) -> None:
+def test_advises_on_state_between_calls(name: str, program: str, outcome: Outcome) -> None:
     result = grade(get(name), _as_answer(name, program), cell_number, every_case=False)
     assert result.outcome is outcome
     failed = next(case for case in result.cases if not case.passed)

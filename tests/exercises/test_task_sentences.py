@@ -1,4 +1,4 @@
-"""List the demands of each task next to what tests them."""
+"""List the demands of each task next to their tests."""
 
 from __future__ import annotations
 

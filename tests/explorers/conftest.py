@@ -1,4 +1,4 @@
-"""A browser without any server: explorers need none."""
+"""A browser without a server, because explorers need none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture
 def page(playwright: Playwright) -> Iterator[Page]:
-    """Open an empty page, 1000 pixels wide. An error that it reports fails the test."""
+    """Open an empty page, 1000 pixels wide. An error reported by the page fails the test."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")

@@ -41,7 +41,7 @@ def broken() -> FaultExplorer:
     return break_it(ring, 3, args=(7,))
 
 
-def test_without_faults_the_function_runs_unchanged(broken: FaultExplorer) -> None:
+def test_function_without_faults_runs_unchanged(broken: FaultExplorer) -> None:
     run = broken.run(broken.start)
     assert run.failure is None
     assert run.values == [["send→1", "recv"], ["recv", "send→2"], ["recv", "send→0"]]
@@ -53,7 +53,7 @@ def test_without_faults_the_function_runs_unchanged(broken: FaultExplorer) -> No
     assert all("test_break_it.py" in str(event.where) for event in run.trace)
 
 
-def test_starts_without_last_rank_final_call(broken: FaultExplorer) -> None:
+def test_first_fault_omits_final_call(broken: FaultExplorer) -> None:
     assert repr(broken).splitlines()[1:] == [
         "rank 0: send→1, recv←2 (never finished)",
         "rank 1: recv←0, send→2",
@@ -94,7 +94,7 @@ def test_counts_batches_and_object_collectives_once() -> None:
     )
 
 
-def test_the_menus_run_it_again(broken: FaultExplorer) -> None:
+def test_menus_rerun_function(broken: FaultExplorer) -> None:
     shown: list[str] = []
 
     def show(faults: Faults) -> None:
@@ -156,6 +156,6 @@ def hangs(rank: int, world_size: int) -> None:
         (hangs, "Deadlock: A cycle of receives"),
     ],
 )
-def test_shows_the_exception_in_text(fn: Callable[..., object], says: str) -> None:
+def test_shows_exception_in_text(fn: Callable[..., object], says: str) -> None:
     text = repr(break_it(fn, 2))
     assert says in text and "test_break_it.py, line" in text

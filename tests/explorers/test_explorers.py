@@ -37,7 +37,7 @@ def test_explorer_source_never_closes_script_tag(name: str) -> None:
         ("{name}", "ring"),
     ],
 )
-def test_values_are_written_into_templates(template: str, text: str) -> None:
+def test_fills_values_into_templates(template: str, text: str) -> None:
     values = {"one": 1, "two": 2, "idle": 0.125, "many": 1_234_567, "tiny": 2.5e-6, "none": 0.0}
     assert fill(template, values | {"name": "ring"}) == text
 
@@ -82,7 +82,7 @@ def test_ring_and_tree_sum_all_ranks(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", range(4, 9))
-def test_ring_wins_beyond_named_length(ranks: int) -> None:
+def test_ring_is_faster_beyond_crossing(ranks: int) -> None:
     setting = algorithms.START_SETTING | {"ranks": ranks, "nbytes": 4**10}
     crossing = algorithms.plan(**setting)["crossing"]
     for factor, cheaper in ((0.9, "tree"), (1.1, "ring")):
@@ -105,7 +105,7 @@ def test_fast_network_exposes_only_last_bucket() -> None:
 
 @pytest.mark.parametrize("stages", range(2, 9))
 @pytest.mark.parametrize("microbatches", [1, 3, 8, 16])
-def test_bubbles_are_those_of_the_papers(stages: int, microbatches: int) -> None:
+def test_bubbles_match_paper_formulas(stages: int, microbatches: int) -> None:
     bubble = (stages - 1) / (stages - 1 + microbatches)
     for kind in ("GPipe", "1F1B"):
         assert pipeline.plan(kind, stages, microbatches)["idle"] == pytest.approx(bubble)
@@ -128,7 +128,7 @@ def test_recommended_interval_minimizes_loss() -> None:
     assert plan["best"] == pytest.approx((2 * 60 * 300 * 86_400 / 256) ** 0.5 / 60)
 
 
-def test_samples_are_those_of_torchs_sampler() -> None:
+def test_samples_match_torch_sampler() -> None:
     text = repr(explore("samples"))
     assert "given 3 samples per epoch. 0 samples left out, 2 samples given more" in text
     forgotten = repr(explore("samples", shuffle=True, drop_last=True, set_epoch=False))
@@ -154,14 +154,14 @@ def test_text_describes_best_layout() -> None:
         ({"batch": 16, "gpus": 32_768}, "No layout divides"),
     ],
 )
-def test_each_control_reaches_the_cost_model(change: dict[str, object], part: str) -> None:
+def test_each_control_reaches_cost_model(change: dict[str, object], part: str) -> None:
     module = import_module("helpers.explorers.cost")
     text = text_of(module, module.START_SETTING | change)
     assert part in text
     assert text != text_of(module, module.START_SETTING)
 
 
-def test_sizes_of_messages_agree() -> None:
+def test_message_size_labels_match_values() -> None:
     (sizes,) = (control for control in algorithms.CONTROLS if control.name == "nbytes")
     words = {value: label for label, value in sizes.options.items()}
     assert words[4**10] == "1.05 MB" and words[4**9] == "262 kB" and words[64] == "64 B"

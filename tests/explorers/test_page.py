@@ -1,4 +1,4 @@
-"""Test explorers in a real browser: the page computes what Python computes, without a kernel."""
+"""Test explorers in a real browser: the page computes the same results as Python, without a kernel."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_exported_controls_work_without_server(page: Page, tmp_path: Path) -> No
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_readable_and_accessible(name: str, page: Page) -> None:
+def test_explorer_is_readable_and_accessible(name: str, page: Page) -> None:
     show(page, explore(name))
     page.get_by_text("In words").click()
     found = Axe().run(page, context={"include": [[".rr-explorer"]]}).response
@@ -179,7 +179,7 @@ def test_reduced_motion_disables_transitions(page: Page) -> None:
     assert bar.evaluate(glide) == "0s"
 
 
-def test_without_scripts_the_text_stays(page: Page) -> None:
+def test_page_shows_text_without_scripts(page: Page) -> None:
     shown = explore("checkpoints")
     still = page.context.browser.new_page(java_script_enabled=False)  # type: ignore[union-attr]
     still.set_content(shown._repr_mimebundle_()["text/html"])

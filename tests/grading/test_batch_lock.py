@@ -37,7 +37,7 @@ def test_exclusive_lock_waits_and_nests(tmp_path: Path) -> None:
                 assert other.poll() is None
             other.stdin.write("\n")
             with lock.hold_exclusive(), lock.hold_shared():
-                assert other.wait(10) == 0  # the other had released its lock before
+                assert other.wait(10) == 0  # the other process had released its lock before
         finally:
             other.kill()
 
@@ -103,7 +103,7 @@ def test_shared_locks_never_starve_exclusive_lock(tmp_path: Path) -> None:
             other.communicate()
 
 
-def test_timed_out_exclusive_lock_reports_others(
+def test_timed_out_exclusive_lock_reports_sharing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(batch_lock._PATIENCE_S, fcntl.LOCK_EX, 0.1)
@@ -119,6 +119,6 @@ def test_timed_out_exclusive_lock_reports_others(
             other.kill()
 
 
-def test_one_grader_needs_no_lock() -> None:
+def test_single_grader_needs_no_lock() -> None:
     with BatchLock().hold_exclusive(), BatchLock().hold_shared():
         pass

@@ -83,7 +83,7 @@ def test_grades_thousand_learners_despite_kills(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(3600)
-def test_grades_a_class_of_a_hundred(tmp_path: Path) -> None:
+def test_grades_class_of_hundred_learners(tmp_path: Path) -> None:
     expected = make_class(tmp_path / "class", 100)
     seconds, memory = graded(tmp_path / "class", tmp_path / "out", 3000)
     assert_as_expected(tmp_path / "out", expected)

@@ -46,7 +46,7 @@ def _as_old(folder: Path) -> None:
     os.utime(folder, (0, 0))
 
 
-def test_the_last_holder_removes_the_folder(folder: Path) -> None:
+def test_last_holder_removes_folder(folder: Path) -> None:
     other = _holder(folder)
     with hold_folder(folder):
         (folder / "file").touch()

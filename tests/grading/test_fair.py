@@ -110,7 +110,7 @@ def test_points_ignore_other_learners(plan: Plan, tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("seed", range(3))
-def test_points_ignore_company_and_order(seed: int, level: str, plan: Plan, tmp_path: Path) -> None:
+def test_points_ignore_submission_order(seed: int, level: str, plan: Plan, tmp_path: Path) -> None:
     try:
         choose_level(level, plan.staged)
     except NoSandbox as error:

@@ -42,14 +42,14 @@ def ping_pong(record: Record) -> ExerciseRecord:
     return next(each for each in record.exercises if each.name == "ping_pong")
 
 
-def test_a_right_answer_has_all_points(grader: Grader, tmp_path: Path) -> None:
+def test_right_answer_gets_all_points(grader: Grader, tmp_path: Path) -> None:
     record = handed_in(grader, tmp_path, RIGHT)
     assert record.status is Status.GRADED
     assert (ping_pong(record).outcome, ping_pong(record).points) == ("passed", 10.0)
     assert {each.outcome for each in record.exercises} == {"passed", "not attempted"}
 
 
-def test_hidden_cases_score_without_showing_reasons(grader: Grader, tmp_path: Path) -> None:
+def test_hidden_cases_show_no_reasons(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, WRONG))
     assert (exercise.outcome, exercise.points) == ("wrong", 0.0)
     shown = [case for case in exercise.cases if not case.hidden]
@@ -177,7 +177,7 @@ def test_killed_grader_keeps_finished_exercises(plan: Plan, tmp_path: Path) -> N
 
 
 @pytest.mark.extended
-def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
+def test_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
     exercise = ping_pong(handed_in(grader, tmp_path, HANGS))
     assert (exercise.outcome, exercise.points) == ("deadlocked", 0.0)
     assert "recv" in exercise.cases[0].message
@@ -185,7 +185,7 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
     assert json.loads(exercise.trace)["world_size"] >= 1
 
 
-def test_reference_failing_alike_means_harness_fault(grader: Grader, tmp_path: Path) -> None:
+def test_equally_failing_reference_means_harness_fault(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
     references = References(tmp_path / "solutions", grader.plan, slot=3)
     grader = replace(grader, references=references)
@@ -212,7 +212,7 @@ def test_grades_by_reference_values(grader: Grader, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_failing_reference_costs_no_points(
+def test_failing_reference_costs_no_points(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = read_reference(SOLUTIONS, "08_synchronous_sgd", "average_gradients").source
@@ -254,7 +254,7 @@ NEVER_ENDS = {
         pytest.param(*NEVER_ENDS["waits"], id="waits", marks=pytest.mark.soak),
     ],
 )
-def test_retries_waiting_but_not_computing_loops(
+def test_retries_only_waiting_loops(
     plan: Plan, tmp_path: Path, loop: str, is_tried_again: bool
 ) -> None:
     lines: list[str] = []
@@ -304,7 +304,7 @@ def test_replaced_comparison_is_wrong_and_flagged(
 
 
 @pytest.mark.extended
-def test_a_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
+def test_killed_template_costs_no_points(plan: Plan, tmp_path: Path) -> None:
     if plan.level != "bubblewrap":
         pytest.skip("only behind bubblewrap are rank servers forked from a template")
     slow = RIGHT.replace("rounds):\n", "rounds):\n    import time\n    time.sleep(0.6)\n", 1)
@@ -331,8 +331,8 @@ def _kill_template(plan: Plan) -> None:
 
 
 @pytest.mark.extended
-def test_unjudgeable_results_name_their_cause(grader: Grader, tmp_path: Path) -> None:
-    """They are not reported as a fault of the check, because the reference solution works."""
+def test_unjudgeable_results_state_their_cause(grader: Grader, tmp_path: Path) -> None:
+    """Such results are not reported as a fault of the check, because the reference solution works."""
     forged = """
 def safe_buffers(fill, count, length, dst):
     import sys, numpy

@@ -18,7 +18,7 @@ GROUPS = (Group("team 7", ("ann", "zed")), Group("oral exam", ("kim",)))
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_groups_are_read(tmp_path: Path, delimiter: str) -> None:
+def test_reads_group_table(tmp_path: Path, delimiter: str) -> None:
     text = "group,learner\r\nteam 7,ann\r\n\r\nteam 7, zed \r\noral exam,kim\r\nteam 7,ann\r\n"
     path = tmp_path / "groups.csv"
     path.write_text(text.replace(",", delimiter), encoding="utf-8-sig")
@@ -65,7 +65,7 @@ def test_group_files_count_for_each_member() -> None:
     assert copy_for_members(records, ()) == records
 
 
-def test_a_group_shares_one_notebook_only(tmp_path: Path) -> None:
+def test_group_shares_only_its_notebook(tmp_path: Path) -> None:
     path = tmp_path / "groups.csv"
     path.write_text("Group,Learner,Notebook\npair,ann,02\npair,bob,02_blocking_p2p\n1,ann,\n")
     groups = read_groups(path)
@@ -84,7 +84,7 @@ def test_a_group_shares_one_notebook_only(tmp_path: Path) -> None:
     ]
 
 
-def test_a_group_of_partners_changes(tmp_path: Path) -> None:
+def test_group_members_may_change_between_notebooks(tmp_path: Path) -> None:
     path = tmp_path / "groups.csv"
     path.write_text("group,learner,notebook\n1,ann,02\n1,bob,02\n1,ann,05\n1,cy,05\n")
     records = [
@@ -144,7 +144,7 @@ def test_override_rejects_unknown_name(tmp_path: Path) -> None:
         read_people(setting(tmp_path, overrides=f"{HEAD}zedd,2.1,3,oral exam,,\n"), ANN)
 
 
-def test_names_unlisted_members_and_empty_groups(
+def test_reports_unlisted_members_and_empty_groups(
     tmp_path: Path,
 ) -> None:
     given = setting(

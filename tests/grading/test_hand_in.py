@@ -29,7 +29,7 @@ def gradebook(out: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.extended
-def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
+def test_file_contents_outrank_file_names(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / "05_homework.ipynb", RIGHT)
     write_notebook(folder / f"bob_{NAME}.txt", RIGHT)
@@ -62,7 +62,7 @@ def test_contents_decide_and_names_are_hints(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_withdrawn_learner_leaves_nothing(tmp_path: Path) -> None:
+def test_removes_results_of_withdrawn_learner(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name, cell in (("ann", RIGHT), ("bob", WRONG)):
         write_notebook(folder / name / NAME, cell)
@@ -81,7 +81,7 @@ GERMAN = "ID;Vollständiger Name;Status;Bewertung;Bestwertung\nTeilnehmer/in 22;
 
 
 @pytest.mark.extended
-def test_platform_file_never_keeps_old_points(tmp_path: Path) -> None:
+def test_removes_platform_file_with_old_points(tmp_path: Path) -> None:
     folder, out, roster = tmp_path / "class", tmp_path / "out", tmp_path / "roster.csv"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
     for text, words in (
@@ -99,7 +99,7 @@ def test_platform_file_never_keeps_old_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_rerun_keeps_export_among_results(tmp_path: Path) -> None:
+def test_keeps_roster_inside_results_folder(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "Ann Lee_22_assignsubmission_file" / NAME, RIGHT)
     out.mkdir()
@@ -167,7 +167,7 @@ STRAY = "def my_slice(rank, world_size, n):\n    return 0, n"
 
 
 @pytest.mark.extended
-def test_notes_answer_of_other_notebook(tmp_path: Path) -> None:
+def test_notes_answer_from_other_notebook(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, RIGHT, "def token_ring(*args):\n    return 1", STRAY)
     assert grade(folder, out).returncode == 0
@@ -202,7 +202,7 @@ def test_impossible_time_adds_note_without_penalty(tmp_path: Path, year: int, wo
 
 
 @pytest.mark.extended
-def test_change_reason_names_unreadable_file(tmp_path: Path) -> None:
+def test_change_reason_mentions_unreadable_file(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for name in ("ann", "bob", "cy"):
         path = write_notebook(folder / name / NAME, RIGHT)
@@ -219,7 +219,7 @@ def test_change_reason_names_unreadable_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_counts_have_singular_nouns(tmp_path: Path) -> None:
+def test_counts_of_one_use_singular(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / "00_start_here.ipynb", STRAY)
     done = grade(folder, out)
@@ -233,7 +233,7 @@ WAITS = "def ping_pong(*args):\n    raise OSError('as if the machine were busy')
 
 
 @pytest.mark.extended
-def test_second_try_follows_all_others(tmp_path: Path) -> None:
+def test_second_attempt_follows_all_submissions(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "ann" / NAME, WAITS)
     for number, name in enumerate(("bob", "cy", "dora", "emil", "fay")):

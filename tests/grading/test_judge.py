@@ -34,7 +34,7 @@ def run_plan(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_visible_cases_precede_unnamed_hidden_ones(plan: Plan, at_once: bool) -> None:
+def test_visible_cases_precede_hidden_cases(plan: Plan, at_once: bool) -> None:
     found = run_plan(plan, at_once=at_once)
     assert (found.record.outcome, found.record.points, found.doubt) == ("passed", 10, Doubt.NONE)
     labels = [case.label for case in found.record.cases]
@@ -73,7 +73,7 @@ def test_dead_judge_determines_answer_outcome(
     assert (found.outcome, found.points, found.cases) == (outcome, 0.0, ())
 
 
-def test_ends_slow_judge(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminates_slow_judge(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_process, "grade", lambda *of, **more: signal.pause())
     found = run_plan(plan, within_s=0.2)
     assert (found.record.outcome, found.doubt) == ("crashed", Doubt.MACHINE)

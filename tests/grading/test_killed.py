@@ -209,7 +209,7 @@ def left_in(folder: Path) -> dict[str, int]:
 @pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(3600)
-def test_twenty_kills_lose_and_repeat_nothing(batch: Batch) -> None:
+def test_kills_neither_lose_nor_repeat_grades(batch: Batch) -> None:
     expected = make_class(batch.folder, 12, seed=3)
     rng = random.Random(5)
     early = [Moment(0, rng.uniform(0.1, 6.0)) for _ in range(6)]

@@ -19,7 +19,7 @@ from tests.grading.hostile.conftest import grader_of
 SETTLE_S = 20.0
 
 
-def test_stopped_server_dies_with_killed_grader(staged: StagedFiles) -> None:
+def test_stopped_server_exits_with_killed_grader(staged: StagedFiles) -> None:
     try:
         plan = Plan(choose_level("landlock", staged), staged)
     except NoSandbox as error:

@@ -85,7 +85,7 @@ def graded(grader: Grader, folder: Path, body: str) -> tuple[ExerciseRecord, lis
         for name, answer in ANSWERS.items()
     ],
 )
-def test_exceeded_limit_has_its_words(
+def test_message_describes_exceeded_limit(
     grader: Grader, tmp_path: Path, body: str, outcome: str, words: str
 ) -> None:
     if grader.plan.level != "bubblewrap":
@@ -106,7 +106,7 @@ def test_memory_excess_allows_no_retry(grader: Grader, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", ["import helper_of_mine", "open('data.csv')"], ids=["module", "file"]
 )
-def test_missing_file_is_not_tried_again(grader: Grader, tmp_path: Path, body: str) -> None:
+def test_missing_file_allows_no_retry(grader: Grader, tmp_path: Path, body: str) -> None:
     lines: list[str] = []
     cell = f"def ping_pong(rank, world_size, ball, rounds):\n    {body}\n"
     path = write_notebook(tmp_path / "02_blocking_p2p.ipynb", cell)

@@ -75,14 +75,14 @@ def searching(name: str, secret: str) -> str:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", MEASURED)
-def test_measuring_process_never_holds_truth(name: str) -> None:
+def test_measuring_process_contains_no_right_values(name: str) -> None:
     source = searching(name, "visible")
     result = grade(get(name), Answer(name, source, (), ()), str, every_case=False)
     assert ": ['planted']" in result.cases[0].message, result.cases[0].message
 
 
 @pytest.mark.extended
-def test_grader_rank_search_finds_only_plant(grader: Grader, tmp_path: Any) -> None:
+def test_memory_search_finds_only_planted_number(grader: Grader, tmp_path: Any) -> None:
     record = graded(
         grader, tmp_path, searching("crossover", "visible"), notebook="05_collective_algorithms"
     )
@@ -115,13 +115,13 @@ def crossover(measure, ranks):
         ("[b'[0, ' + b'9' * 190 + b']'] * 3", ""),
     ],
 )
-def test_forged_question_costs_only_own_answer(bodies: str, says: str) -> None:
+def test_forged_timing_request_earns_no_points(bodies: str, says: str) -> None:
     source = ASKS.format(bodies=bodies)
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
     assert not result.points and says in f"{result.cases[0].message}", result.cases[0]
 
 
-def test_timings_are_limited() -> None:
+def test_limits_number_of_timings() -> None:
     replies = TimingReplies([lambda *of: 1.0, None])
     assert all(replies([0, 7]) == 1.0 for _ in range(MAX_TIMINGS))
     assert replies([0, 7]) is None and len(replies.timings[0][7,]) == MAX_TIMINGS
@@ -130,7 +130,7 @@ def test_timings_are_limited() -> None:
     assert replies([0, MAX_ARGUMENT_TUPLES]) is None and replies([0, 1]) == 1.0
 
 
-def test_endless_measuring_is_reported() -> None:
+def test_reports_endless_measuring() -> None:
     source = "def crossover(measure, ranks):\n    while True:\n        measure(8)\n"
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
     assert "too many measurements" in result.cases[0].message or "timed out" in result.outcome.value

@@ -96,7 +96,7 @@ def _is_theirs(process: psutil.Process) -> bool:
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
-def test_another_user_detects_a_deadlock(tmp_path: Path, level: str) -> None:
+def test_another_user_detects_deadlock(tmp_path: Path, level: str) -> None:
     as_other_user(tmp_path, level, "test_grader.py", "-k", "deadlock")
 
 

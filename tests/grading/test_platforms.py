@@ -21,7 +21,7 @@ COMMANDS = "helpers/grading/commands.py"
 
 
 @pytest.mark.parametrize("name", [*(each.title for each in PLATFORMS), "Gradescope"])
-def test_one_module_names_each_platform(name: str) -> None:
+def test_each_platform_has_one_module(name: str) -> None:
     word = re.compile(rf"\b{re.escape(name.split()[-1])}\b", re.IGNORECASE)
     paths = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ BLACKBOARD = (
 
 
 @pytest.mark.parametrize("inside", ["", "Homework Download Oct 13/"], ids=["unpacked", "folder"])
-def test_reads_brightspaces_attempts(tmp_path: Path, inside: str) -> None:
+def test_reads_brightspace_attempts(tmp_path: Path, inside: str) -> None:
     put(tmp_path, *(inside + name for name in BRIGHTSPACE))
     assert learners_in(tmp_path) == {
         "Ann Lee": [inside + BRIGHTSPACE[0]],
@@ -86,7 +86,7 @@ def test_reads_brightspaces_attempts(tmp_path: Path, inside: str) -> None:
     assert "905 AM" in notice and "a later attempt" in notice
 
 
-def test_reads_brightspaces_flat_files(tmp_path: Path) -> None:
+def test_reads_brightspace_flat_files(tmp_path: Path) -> None:
     put(tmp_path, *(name.replace("PM/", "PM - ").replace("AM/", "AM - ") for name in BRIGHTSPACE))
     assert {who: len(files) for who, files in learners_in(tmp_path).items()} == {
         "Ann Lee": 1,
@@ -95,19 +95,19 @@ def test_reads_brightspaces_flat_files(tmp_path: Path) -> None:
     }
 
 
-def test_attempts_of_other_notebooks_stay(tmp_path: Path) -> None:
+def test_keeps_attempts_of_other_notebooks(tmp_path: Path) -> None:
     early = "12345-2 - Ann Lee - Oct 1, 2026 900 AM/02_blocking_p2p.ipynb"
     write_notebook(tmp_path / early, "def ping_pong(rank): return rank")
     put(tmp_path, BRIGHTSPACE[0])
     assert learners_in(tmp_path) == {"Ann Lee": [early, BRIGHTSPACE[0]]}
 
 
-def test_reads_blackboards_attempts(tmp_path: Path) -> None:
+def test_reads_blackboard_attempts(tmp_path: Path) -> None:
     put(tmp_path, *BLACKBOARD)
     assert learners_in(tmp_path) == {"alee": [BLACKBOARD[1]], "b_ray": [BLACKBOARD[4]]}
 
 
-def test_text_without_a_file_is_reported(tmp_path: Path) -> None:
+def test_reports_text_without_file(tmp_path: Path) -> None:
     put(tmp_path, *BLACKBOARD[:1], "HW 1_cy_attempt_2026-10-12-08-00-00.txt")
     assert set(learners_in(tmp_path)) == {"alee", "cy"}
 
@@ -144,7 +144,7 @@ CLEANED = [
 
 
 @pytest.mark.parametrize(("name", "cleaned"), CLEANED, ids=[name for name, _ in CLEANED])
-def test_removed_characters_keep_a_row(tmp_path: Path, name: str, cleaned: str) -> None:
+def test_matches_name_without_removed_characters(tmp_path: Path, name: str, cleaned: str) -> None:
     roster = (
         f'{WORKSHEET_HEAD}\nParticipant 23,"{name}",Submitted,,100\nParticipant 24,Bo Ox,,,100\n'
     )
@@ -152,7 +152,7 @@ def test_removed_characters_keep_a_row(tmp_path: Path, name: str, cleaned: str) 
     assert match.rows == (cleaned, None) and not match.without_entry
 
 
-def test_removed_characters_of_all_names(tmp_path: Path) -> None:
+def test_matches_all_names_without_removed_characters(tmp_path: Path) -> None:
     rows = (f'"{name.rpartition(" ")[0]}","{name.split()[-1]}"' for name, _ in CLEANED)
     roster = "\n".join(["First name,Last name", *rows])
     names = [cleaned for _, cleaned in CLEANED]
@@ -168,7 +168,7 @@ def test_removed_characters_of_all_names(tmp_path: Path) -> None:
         (("12", "13"), "0012"),
     ],
 )
-def test_other_spelling_is_the_same_person(
+def test_matches_other_spelling_of_name(
     tmp_path: Path, cells: tuple[str, str], folder: str
 ) -> None:
     roster = "Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"
@@ -181,7 +181,7 @@ def test_other_spelling_is_the_same_person(
     [("Ann Lee", '"Lee, Ann"'), ("Ann-Lee", "Lee Ann"), ("0012", "12")],
     ids=["order", "hyphen", "zeros"],
 )
-def test_two_similar_rows_stay_apart(tmp_path: Path, cells: tuple[str, str]) -> None:
+def test_similar_rows_stay_separate(tmp_path: Path, cells: tuple[str, str]) -> None:
     exact = cells[0].strip('"')
     roster = "Name\n" + "".join(f"{cell}\n" for cell in cells)
     assert matched(tmp_path, roster, exact).rows == (exact, None)
@@ -211,7 +211,7 @@ def imported(tmp_path: Path, roster: str) -> dict[str, list[str]]:
     ],
     ids=["same scale", "other scale", "new"],
 )
-def test_writes_brightspaces_columns(tmp_path: Path, column: str, points: tuple[str, str]) -> None:
+def test_writes_brightspace_columns(tmp_path: Path, column: str, points: tuple[str, str]) -> None:
     empty = "," * column.count(",")
     roster = (
         f"OrgDefinedId,Username,Last Name,First Name,Email{column},End-of-Line Indicator\n"
@@ -228,12 +228,12 @@ def test_writes_brightspaces_columns(tmp_path: Path, column: str, points: tuple[
 
 
 @pytest.mark.parametrize("learner", ["1001", "alee"])
-def test_matches_brightspaces_identifiers(tmp_path: Path, learner: str) -> None:
+def test_matches_brightspace_identifiers(tmp_path: Path, learner: str) -> None:
     roster = "OrgDefinedId,Username,End-of-Line Indicator\n#1001,#alee,#\n#1002,#bray,#\n"
     assert matched(tmp_path, roster, learner).rows == (learner, None)
 
 
-def test_writes_blackboards_columns(tmp_path: Path) -> None:
+def test_writes_blackboard_columns(tmp_path: Path) -> None:
     own = "02_blocking_p2p [Total Pts: 20 Score] |4711"
     roster = (
         f"Last Name,First Name,Username,Student ID,Last Access,Availability,{own}\n"

@@ -26,7 +26,7 @@ PATHS = [
 
 @pytest.mark.timeout(600)  # 23 takes minutes on a busy machine
 @pytest.mark.parametrize("path", PATHS)
-def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
+def test_solved_notebook_gets_all_points(grader: Grader, path: Path) -> None:
     record = grader.grade(Job("anna", path, path.name))
     assert record.status is Status.GRADED, record.message
     told = [

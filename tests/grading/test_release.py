@@ -37,7 +37,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_bundle_contains_no_solutions(bundle: Path) -> None:
+def test_bundle_contains_no_solutions(bundle: Path) -> None:
     names = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()]
     assert "notebooks/02_blocking_p2p.ipynb" in names
     assert not [n for n in names if n.startswith(("solutions/", "tests/", "helpers/grading/"))]
@@ -61,7 +61,7 @@ def test_bundle_seals_needed_references(bundle: Path, tmp_path: Path) -> None:
     assert not any(b"dist." in path.read_bytes() for path in files)
 
 
-def test_a_check_works_without_solutions(bundle: Path) -> None:
+def test_check_works_without_solutions(bundle: Path) -> None:
     """Only the reference solution knows the right values of 8.1."""
     answer = read_reference(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
     program = (
@@ -105,7 +105,7 @@ def _texts_in(value: object) -> Iterator[str]:
             yield from _texts_in(each)
 
 
-def test_most_solutions_lack_a_line(bundle: Path) -> None:
+def test_bundle_omits_lines_of_most_solutions(bundle: Path) -> None:
     """Learners can decompress each sealed file, and open each of their notebooks."""
     opened: dict[str, set[str]] = {}
     for path in bundle.glob("helpers/exercises/*/*"):
@@ -150,7 +150,7 @@ def test_each_exercise_keeps_known_mistakes() -> None:
     assert all(each.source or each.seen for path in known for each in chosen.by_file[path])
 
 
-def test_readme_names_only_bundled_files(bundle: Path) -> None:
+def test_readme_mentions_only_bundled_files(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
     assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]
@@ -180,7 +180,7 @@ def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
 
 @pytest.mark.extended
 def test_learner_can_work_in_bundle(bundle: Path, tmp_path: Path) -> None:
-    """The bundle's `course` checks a notebook, and says that it has no grader."""
+    """The bundle's `course` checks a notebook, and reports that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
     # this environment's copy of the course must not fill gaps in the bundle
     program = (

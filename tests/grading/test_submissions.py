@@ -1,4 +1,4 @@
-"""Submissions are found in any layout of folders, and nothing else is."""
+"""Submissions are found in any layout of folders, without counting other files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def put(folder: Path, *names: str) -> Path:
         ("fay_22_other_roads.ipynb", "fay"),  # the notebook's former name
     ],
 )
-def test_file_or_folder_names_learner(tmp_path: Path, name: str, learner: str) -> None:
+def test_file_or_folder_identifies_learner(tmp_path: Path, name: str, learner: str) -> None:
     jobs, notices = found_in(put(tmp_path, name))
     assert [(job.learner, job.file) for job in jobs] == [(learner, name)]
     assert notices == []
@@ -92,7 +92,7 @@ def test_learner_names_lose_terminal_escapes(tmp_path: Path) -> None:
     ],
     ids=lambda names: names[0],
 )
-def test_same_named_people_stay_apart(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_separates_people_with_same_name(tmp_path: Path, names: tuple[str, str]) -> None:
     jobs, notices = found_in(put(tmp_path, *names))
     assert len({job.learner for job in jobs}) == 2
     assert len(notices) == 1 and "kept apart" in notices[0]
@@ -160,7 +160,7 @@ COPIES = (
 
 
 @pytest.mark.parametrize("mark", COPIES)
-def test_a_copy_belongs_to_its_learner(tmp_path: Path, mark: str) -> None:
+def test_assigns_copies_to_their_learner(tmp_path: Path, mark: str) -> None:
     put(tmp_path, *(f"{each}.ipynb" for each in ("ann_00_start_here", "bob", mark.format("bob"))))
     put(
         tmp_path,
@@ -174,7 +174,7 @@ def test_a_copy_belongs_to_its_learner(tmp_path: Path, mark: str) -> None:
     }
 
 
-def test_name_resembling_copy_mark_survives(tmp_path: Path) -> None:
+def test_keeps_name_resembling_copy_mark(tmp_path: Path) -> None:
     put(tmp_path, "copy.ipynb", "Kopie.ipynb", "(2).ipynb")
     assert set(learners_in(tmp_path)) == {"copy", "Kopie", "(2)"}
 
@@ -302,7 +302,7 @@ def test_recognizes_class_in_lone_folder(
     } and "(ann, bob) contain the same notebook" in notice
 
 
-def test_file_with_other_ending_has_learner(tmp_path: Path) -> None:
+def test_file_with_other_extension_has_learner(tmp_path: Path) -> None:
     put(
         tmp_path,
         *(f"p{n}_00_start_here.{end}" for n, end in enumerate(ENDINGS)),
@@ -427,7 +427,7 @@ def test_notice_distinguishes_lookalike_names(tmp_path: Path, names: tuple[str, 
     assert all(ascii(f"{name}/") in notice for name in names)
 
 
-def test_home_ipynb_is_not_a_submission(tmp_path: Path) -> None:
+def test_ignores_home_ipynb(tmp_path: Path) -> None:
     jobs, notices = found_in(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
 
@@ -440,7 +440,7 @@ def test_excess_files_affect_only_own_learner(tmp_path: Path) -> None:
     assert notices == [f"eve: more than {MAX_FILES} notebooks, the others were ignored"]
 
 
-def test_exact_folder_name_survives_other_spellings(tmp_path: Path) -> None:
+def test_keeps_exact_folder_name_among_spellings(tmp_path: Path) -> None:
     put(tmp_path, "anna/02.ipynb", "anna /02.ipynb", "anna_02_blocking_p2p.ipynb")
     jobs, notices = found_in(tmp_path)
     by_file = {job.file: job.learner for job in jobs}

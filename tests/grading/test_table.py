@@ -28,18 +28,18 @@ def test_reads_tables_in_all_formats(tmp_path: Path, data: bytes) -> None:
     assert read_table(tmp_path / "table.csv", "The table") == ROWS
 
 
-def test_separator_line_is_no_row(tmp_path: Path) -> None:
+def test_ignores_separator_line(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("sep=;\nlearner;points\nAnn, Lee;1,5\n")
     rows = read_table(tmp_path / "table.csv", "The table")
     assert rows == [Row(2, ("learner", "points")), Row(3, ("Ann, Lee", "1,5"))]
 
 
-def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+def test_rows_have_line_numbers_of_file(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text('a,b\n\n"one\ntwo",c\n\nd,e\n')
     assert [row.line for row in read_table(tmp_path / "table.csv", "The table")] == [1, 3, 6]
 
 
-def test_numbers_have_points_or_commas() -> None:
+def test_accepts_decimal_points_and_commas() -> None:
     assert [parse_number(cell) for cell in ("1,5", " 1.5 ", "2", "-0,5")] == [1.5, 1.5, 2.0, -0.5]
     for cell in ("", "1,000,000", "1,5,", "one"):
         with pytest.raises(ValueError):

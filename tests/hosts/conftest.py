@@ -1,4 +1,4 @@
-"""What tests on hosts share."""
+"""Fixtures for the tests on hosts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests import conftest
 
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
-    """Fail the test that leaves a process or a file of ranks; Dask opens and closes sockets as it likes."""
-    resource_tracker.ensure_running()  # of multiprocessing: it stays for as long as this process
+    """Fail a test that leaves a process or a file of ranks. Dask may open and close sockets freely."""
+    resource_tracker.ensure_running()  # multiprocessing's, which lives as long as this process
     processes, folders = conftest._processes(), conftest._folders()
     yield
     magics.end_live_world("the test has ended")
@@ -26,13 +26,13 @@ def no_leaks() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def machines() -> Iterator[Hosts]:
-    """Two hosts that are processes of this machine. Nothing of them is left when they are closed."""
+    """Two hosts that are processes of this machine. Closing them must leave nothing behind."""
     launcher.connect().wait_until_ready()
     resource_tracker.ensure_running()
     before = conftest._processes(), conftest._folders()
     two = hosts.local(2).open()
     with two:
-        launcher.launch(lambda rank, world_size: rank, 2)  # now the rank servers are there
+        launcher.launch(lambda rank, world_size: rank, 2)  # now the rank servers are running
     yield two
     two.close()
     conftest._settle(lambda: conftest._processes() - before[0], "processes")

@@ -1,7 +1,7 @@
-"""A network of its own for tests: a namespace for each host, joined by a bridge, with a Dask worker in each.
+"""A separate network for tests: a namespace for each host, joined by a bridge, with a Dask worker in each.
 
-The kernel (the test's process) and the scheduler are on the bridge; no host reaches another one, or them, by
-loopback. Each host has its own name as well. Needs root, and `ip` of iproute2.
+The kernel (the test's process) and the scheduler are on the bridge, so no host reaches them or other hosts by
+loopback. Each host also has a separate name. This needs root, and `ip` from iproute2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBERS = itertools.count(1)
 
 @cache
 def why_not() -> str:
-    """Return why no such network can be made here; "" if one can."""
+    """Return the reason why no such network can be made here, or ""."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         return "needs root and `ip` of iproute2"
     name = f"rr{os.getpid()}x"
@@ -47,7 +47,7 @@ def why_not() -> str:
 
 @dataclass
 class Host:
-    """One namespace: its name, its address, and the Dask worker in it."""
+    """One namespace, with its name, its address and its Dask worker."""
 
     name: str
     address: str
@@ -59,11 +59,11 @@ class Host:
         _ip(f"netns exec {self.namespace} ip {words}")
 
     def unplug(self) -> None:
-        """Take the cable out: nothing that is sent arrives, and nobody is informed."""
+        """Unplug the cable: no message arrives, and no process is notified."""
         self.ip("link set eth0 down")
 
     def processes(self) -> list[psutil.Process]:
-        """Return what runs on this host besides the Dask worker: rank servers and ranks."""
+        """Return this host's processes except the Dask worker: rank servers and ranks."""
         found = []
         for pid in _run_command(f"netns pids {self.namespace}").split():
             with suppress(psutil.NoSuchProcess):
@@ -91,10 +91,10 @@ def network(
     python: Mapping[str, str] | None = None,
     ahead_s: Mapping[str, int] | None = None,
 ) -> Iterator[Network]:
-    """Make hosts of these names.
+    """Make hosts with these names.
 
-    For some of them: env, more environment for the worker; python, another program for it; ahead_s, by how
-    many seconds its monotonic clock is ahead.
+    The options apply to the named hosts. env: additional environment of the worker. python: its interpreter.
+    ahead_s: the number of seconds by which the host's monotonic clock is ahead.
     """
     from distributed import LocalCluster
 
@@ -115,7 +115,7 @@ def network(
             undo.callback(_ip, f"netns del {namespace}")
             veth = f"rrv{mark}{at}"[:15]
             _ip(f"link add {veth} type veth peer name eth0 netns {namespace}")
-            undo.callback(_ip, f"link del {veth}")  # the namespace goes later, when it is empty
+            undo.callback(_ip, f"link del {veth}")  # the namespace is removed later, when empty
             _ip(f"link set {veth} master {bridge} up")
             _ip(f"netns exec {namespace} ip addr add {subnet}.{at}/24 dev eth0")
             _ip(f"netns exec {namespace} ip link set eth0 up")
@@ -154,7 +154,7 @@ def network(
 
 
 def wait_until(holds: Any, seconds: float = END_S) -> None:
-    """Wait for something to become true. Fail if that takes too long."""
+    """Wait until a condition is true. Fail if this takes too long."""
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, holds
@@ -162,7 +162,7 @@ def wait_until(holds: Any, seconds: float = END_S) -> None:
 
 
 def copy_of_course(folder: Path) -> Path:
-    """Copy what a worker needs of the course, for a test to change it; give the folder for its path."""
+    """Copy the parts of the course that a worker needs, so that a test can change them. Return `folder`."""
     import helpers
 
     source = Path(helpers.__file__).parent

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-def test_nothing_arrives_before_it_was_sent() -> None:
+def test_messages_arrive_after_being_sent() -> None:
     def plays(rank: int, world_size: int) -> None:
         ball = torch.zeros(1)
         for _ in range(20):

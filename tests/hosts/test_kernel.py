@@ -1,4 +1,4 @@
-"""Hosts in a notebook's kernel: live ranks, Stop, and a kernel that ends in whatever way."""
+"""Hosts in a notebook's kernel: live ranks, Stop, and all ways to end the kernel."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ HANGS = "def f(rank, n):\n    time.sleep(600)\nwith machines:\n    launch(f, 4, 
 
 @pytest.fixture
 def kernel() -> Iterator[Kernel]:
-    """A kernel with two hosts, open, that are processes of this machine."""
+    """A kernel with two open hosts, which are processes of this machine."""
     kernel = Kernel()
     try:
         kernel.value("from helpers import *\nfrom helpers import hosts\nimport os, time")
         kernel.value("machines = hosts.local(2).open()")
         yield kernel
     finally:
-        # Dask leaves an empty folder where its workers would have kept what they have no memory for
+        # Dask leaves an empty folder, in which its workers would have stored data that exceeds their memory
         shutil.rmtree(kernel.temp / "dask-scratch-space", ignore_errors=True)
         kernel.close()
 
 
 def _ranks(kernel: Kernel) -> list[psutil.Process]:
-    """The processes below the rank servers of the hosts."""
+    """Return the child processes of the hosts' rank servers."""
     servers = [p for p in kernel.processes() if "ranks.server" in " ".join(p.cmdline())]
     far = [each for each in servers if each.ppid() != kernel.pid]
     return [rank for each in far for rank in each.children()]
@@ -51,7 +51,7 @@ def test_cells_run_and_stop_on_hosts(kernel: Kernel) -> None:
     )
 
     request = kernel.begin(HANGS)
-    wait_until(lambda: len(_ranks(kernel)) == 7, CELL_S)  # those three stay
+    wait_until(lambda: len(_ranks(kernel)) == 7, CELL_S)  # three of them are the live ranks
     kernel.interrupt()
     start = time.monotonic()
     cell = kernel.wait(request)
@@ -74,7 +74,7 @@ ENDS: dict[str, Callable[[Kernel], None]] = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_kernel_leaves_nothing(how: str, kernel: Kernel) -> None:
+def test_ended_kernel_leaves_hosts_clean(how: str, kernel: Kernel) -> None:
     kernel.value("%%ranks 2 --where machines\nkept = 1")
     kernel.begin(HANGS)
     wait_until(lambda: len(_ranks(kernel)) == 6, CELL_S)

@@ -1,4 +1,4 @@
-"""Two hosts that are processes of this machine: what holds on one machine holds on them."""
+"""Two hosts that are processes of this machine: they behave like a single machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_places_ranks_like_torchrun(machines: Hosts) -> None:
     assert launch(lambda rank, n: rank, 2).hosts == (), "the next one runs at home again"
 
 
-def test_failures_name_rank_line_and_host(machines: Hosts) -> None:
+def test_failures_report_rank_line_and_host(machines: Hosts) -> None:
     def fails(rank: int, world_size: int) -> None:
         if rank == 3:
             raise ValueError("not today")
@@ -68,7 +68,7 @@ def test_failures_name_rank_line_and_host(machines: Hosts) -> None:
     assert 'raise ValueError("not today")' in str(run.failure)
 
 
-def test_a_deadlock_between_hosts_is_named(machines: Hosts) -> None:
+def test_diagnoses_deadlock_between_hosts(machines: Hosts) -> None:
     def ring(rank: int, world_size: int) -> None:
         dist.recv(torch.zeros(1), (rank + 1) % world_size)
 
@@ -123,7 +123,7 @@ def test_lost_or_closed_hosts_restart_cleanly() -> None:
         notes = magics.run_cell(magics._CellOptions(2), "x = rank", "<cell>", {}).notes
         assert notes == (f"{new} the host host-0 was lost",)
 
-        closing = threading.Timer(1.0, two.servers().close)  # by another thread
+        closing = threading.Timer(1.0, two.servers().close)  # called by a different thread
         closing.start()
         run = launch(is_closed, 2, on_failure="return")
         closing.join()
@@ -151,7 +151,7 @@ def test_killed_worker_ends_ranks_and_returns() -> None:
 
 
 @pytest.mark.soak
-def test_names_lost_scheduler_until_its_return() -> None:
+def test_reports_lost_scheduler_until_its_return() -> None:
     from distributed import LocalCluster
 
     port = free_port()
@@ -219,7 +219,7 @@ def test_host_reports_exhausted_descriptors(machines: Hosts) -> None:
 
 
 def _worker_of(rank: int) -> int:
-    """The Dask worker that has started a rank's server."""
+    """Return the Dask worker that has started a rank's server."""
     return int(psutil.Process(rank).parent().ppid())
 
 
@@ -248,8 +248,8 @@ def test_wrong_address_error_fits_one_line(address: Any, says: str) -> None:
         pytest.param(b"", marks=pytest.mark.soak, id="it waits for more"),
     ],
 )
-def test_names_port_of_other_server(answer: bytes) -> None:
-    """As the scheduler's dashboard, whose address `dask scheduler` prints, too."""
+def test_reports_server_other_than_dask(answer: bytes) -> None:
+    """For example, the port of the scheduler's dashboard, whose address `dask scheduler` also prints."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         accepting = threading.Thread(target=_accept, args=(server, answer), daemon=True)

@@ -33,7 +33,7 @@ def two() -> Iterator[Network]:
 
 
 @pytest.mark.extended
-def test_ranks_meet_and_name_vanished_host(two: Network) -> None:
+def test_ranks_communicate_and_report_vanished_host(two: Network) -> None:
     def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
         total = torch.tensor(float(rank))
         dist.all_reduce(total)
@@ -108,7 +108,7 @@ def test_unplugged_idle_host_ends_its_processes(two: Network) -> None:
 
 
 @pytest.mark.soak
-def test_names_host_with_mismatched_installation(tmp_path: Path) -> None:
+def test_reports_host_with_mismatched_installation(tmp_path: Path) -> None:
     other = copy_of_course(tmp_path)
     (other / "helpers" / "ranks" / "stop.py").open("a").write("# changed\n")
     env = {"n2": {"PYTHONPATH": str(other)}}
@@ -147,15 +147,15 @@ def test_aligns_event_times_across_host_clocks() -> None:
 
 
 def clock_of(machines: Hosts, name: str) -> tuple[int, int]:
-    """By how many nanoseconds the clock of a host is ahead, and how wrong that may be."""
+    """Return by how many nanoseconds a host's clock is ahead, and the possible error of this number."""
     (host,) = [each for each in machines.servers().hosts if each.name == name]
     return host.clock_ns, host.clock_within_ns
 
 
 @pytest.mark.soak
-def test_a_firewall_between_hosts_is_named(two: Network) -> None:
+def test_reports_firewall_between_hosts(two: Network) -> None:
     first, second = two.hosts
-    # Who filters packets sends nothing back; neither does a network card that is not there.
+    # A packet filter sends nothing back, and neither does a missing network card.
     second.ip(f"neigh replace {first.address} lladdr 02:00:00:00:00:99 dev eth0")
     refused(two, r"n[12] cannot connect to n[12] \(.*, interface eth0\): timed out")
     second.ip(f"neigh del {first.address} dev eth0")
@@ -175,7 +175,7 @@ def refused(net: Network, message: str) -> None:
 
 
 def python_without_torch(folder: Path) -> Path:
-    """Make an environment that has all packages of this one but torch; give its Python."""
+    """Make an environment with all packages of this one except torch, and return its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
     for package in Path(sysconfig.get_path("purelib")).iterdir():

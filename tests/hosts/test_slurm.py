@@ -1,4 +1,4 @@
-"""`hosts.slurm` on a real Slurm of two nodes, asked for nodes and inside an allocation."""
+"""`hosts.slurm` on a real Slurm with two nodes, outside and inside an allocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hosts.ssh` through a real sshd on loopback, with keys that are made for the test."""
+"""`hosts.ssh` through a real sshd on loopback, with keys made for the test."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Host n1 n2
 
 @pytest.fixture
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Process]:
-    """Make "n1" and "n2" this machine, for all that read the ssh configuration of this home directory."""
+    """Make "n1" and "n2" names of this machine, in the ssh configuration of this home directory."""
     port = free_port()
     for name in ("host_key", "key"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
@@ -66,7 +66,7 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Pro
     names = ",".join(f"[{name}]:{port}" for name in ("n1", "n2", "127.0.0.1"))
     (own / "known_hosts").write_text(f"{names} {key}\n")
     monkeypatch.setenv("HOME", str(tmp_path))
-    Path("/run/sshd").mkdir(exist_ok=True)  # OpenSSH wants it, and only its service makes it
+    Path("/run/sshd").mkdir(exist_ok=True)  # required by sshd, but only created by its service
     server = subprocess.Popen([str(SSHD), "-D", "-e", "-f", str(tmp_path / "sshd_config")])
     try:
         until = time.monotonic() + 20
@@ -96,7 +96,7 @@ def test_ssh_ranks_run_on_named_hosts(sshd: psutil.Process) -> None:
     wait_until(lambda: not sshd.children(recursive=True))
 
 
-def test_names_unreachable_host(sshd: psutil.Process) -> None:
+def test_reports_unreachable_host(sshd: psutil.Process) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError, match="n3"):
         hosts.ssh("n1", "n3.invalid").open()

@@ -1,4 +1,4 @@
-"""What two levels of communication look like when the levels are real hosts."""
+"""Views of two levels of communication, within and between real hosts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_only_second_reduction_level_uses_network(machines: Hosts) -> None:
     answer = read_answers(path, ["two_level_all_reduce"])["two_level_all_reduce"]
     assert isinstance(answer, Answer)
     names: dict[str, object] = {}
-    exec(answer.source, names)  # our own
+    exec(answer.source, names)  # the course's own source
     with machines:
         run = launch(names["two_level_all_reduce"], 4, args=(torch.ones(840), 2))  # type: ignore[arg-type]
     assert all((value == 4).all() for value in run.values)

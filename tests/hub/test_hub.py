@@ -112,15 +112,15 @@ async def _check_two_learners(hub: Hub) -> None:
         for person in (ana, ben):
             await person.value(START)
             await person.value(LIVE)
-        await _has_what_course_lab_brings(ana)
-        await _has_joined_the_room(ana, hub)
-        await _is_out_of_reach(ana, ben)
-        await _keeps_its_output_to_itself(ana, ben)
+        await _check_course_lab_features(ana)
+        await _check_room_membership(ana, hub)
+        await _check_isolation(ana, ben)
+        await _check_private_output(ana, ben)
         await _check_foreign_bytes_change_nothing(ana, ben)
         assert await ana.value("%%ranks\ntotal.item()") == "rank 0 → 2.0\nrank 1 → 2.0\n"
 
 
-async def _has_what_course_lab_brings(ana: Person) -> None:
+async def _check_course_lab_features(ana: Person) -> None:
     home = json.loads((await ana.ask(f"{ana.server}/api/contents/real-ranks")).body)
     names = {entry["name"] for entry in home["content"]}
     assert {"home.ipynb", NOTEBOOK} <= names and len(names) >= 25
@@ -136,7 +136,7 @@ async def _has_what_course_lab_brings(ana: Person) -> None:
     assert server.ppid() in {p.pid for p in processes_of(ana.user.name)}
 
 
-async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
+async def _check_room_membership(ana: Person, hub: Hub) -> None:
     """A learner's check reaches the board, which runs as a user without other files."""
     if importlib.util.find_spec("uvicorn") is None:
         return
@@ -163,7 +163,7 @@ def _is_first(process: psutil.Process) -> bool:
     return parent is None or parent.name() != "rank server"
 
 
-async def _is_out_of_reach(ana: Person, ben: Person) -> None:
+async def _check_isolation(ana: Person, ben: Person) -> None:
     own = json.loads(await ana.value(OWN))
     pids = [process.pid for process in processes_of(ana.user.name)]
     assert len(pids) >= 5 and len(own["files"]) >= 25
@@ -185,8 +185,8 @@ def _port_of(person: Person) -> int:
     return next(c.laddr.port for c in server.net_connections("tcp") if c.status == "LISTEN")
 
 
-async def _keeps_its_output_to_itself(ana: Person, ben: Person) -> None:
-    """A kernel's output normally goes to everybody who connects to its port, but here they need its keys."""
+async def _check_private_output(ana: Person, ben: Person) -> None:
+    """Normally everybody who connects to a kernel's port receives its output, but here they need its keys."""
     own = json.loads(await ana.value(OWN))["connection"]
     listening = asyncio.create_task(ben.value(LISTEN.replace("PORT", str(own["iopub_port"]))))
     await asyncio.sleep(1.0)

@@ -48,7 +48,7 @@ launch(train, 2, timeout=120).values"""
 
 @pytest.mark.soak
 @pytest.mark.timeout(60 * BURSTS + 1800)
-def test_a_class_presses_run_in_bursts() -> None:
+def test_hub_serves_bursts_of_runs() -> None:
     with running_hub(USERS) as hub:
         asyncio.run(_class(hub))
 

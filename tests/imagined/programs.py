@@ -1,4 +1,4 @@
-"""Programs as in notebooks 09 to 17, for any world size: what they return is bytes, counts and shapes."""
+"""Programs like those in notebooks 09 to 17, for any world size. They return bytes, counts and shapes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _layers(count: int = 3, width: int = 48) -> nn.Sequential:
 
 
 def fsdp2(rank: int, world_size: int) -> list[int]:
-    """Bytes held after each part of two steps."""
+    """Return the bytes held after each part of two steps."""
     with tensors_held() as held:
         model = _layers()
         for layer in model:
@@ -82,7 +82,7 @@ def tp(rank: int, world_size: int) -> list[tuple[int, ...]]:
 
 
 def pp(rank: int, world_size: int) -> int:
-    """1F1B by hand, as in notebook 14: the most activations held at a time."""
+    """Run 1F1B by hand, as in notebook 14. Return the maximum number of activations held at a time."""
     stage, microbatches = nn.Linear(16, 16), 2 * world_size
     waiting: list[tuple[Tensor, Tensor]] = []
     sent: list[tuple[Tensor, Any]] = []
@@ -141,7 +141,7 @@ def cp(rank: int, world_size: int) -> tuple[int, ...]:
 
 
 def ep(rank: int, world_size: int) -> tuple[int, ...]:
-    """Tokens to experts and back, as in notebook 17, as many to each: which go where depends on values."""
+    """Send the same number of tokens to each expert and back (notebook 17), as routing depends on values."""
     tokens = torch.randn(3 * world_size, 8)
     there = torch.empty_like(tokens)
     dist.all_to_all_single(there, tokens)
@@ -153,7 +153,7 @@ def ep(rank: int, world_size: int) -> tuple[int, ...]:
 
 
 def ddp(rank: int, world_size: int) -> tuple[int, ...]:
-    """Two steps with buckets, one of them accumulated."""
+    """Run two steps with buckets, one of them accumulated."""
     model = DistributedDataParallel(_layers(), bucket_cap_mb=0.01)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(2):
@@ -167,7 +167,7 @@ def ddp(rank: int, world_size: int) -> tuple[int, ...]:
 
 
 def collectives(rank: int, world_size: int) -> int:
-    """Each collective once, with roots, and groups of their own."""
+    """Run each collective once, with roots and separate groups."""
     x, parts = torch.ones(world_size * 2, 3), torch.empty(2, 3)
     dist.broadcast(x, src=world_size - 1)
     dist.reduce(x, dst=0, op=dist.ReduceOp.MAX)

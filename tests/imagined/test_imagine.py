@@ -1,4 +1,4 @@
-"""What an imagined rank calls, sends, names and holds is what a real one does."""
+"""An imagined rank has the same calls, messages, names and memory as a real one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMPILED = {"batch_p2p_ops", "irecv", "isend"}
 
 
 def calls(run: Run, rank: int) -> list[tuple[Any, ...]]:
-    """Return all that is recorded of a rank's calls but times."""
+    """Return everything recorded about a rank's calls except times."""
     return [
         (e.op, e.call, e.group_ranks, e.peer, e.root, e.tag, e.nbytes, e.dtype, e.shapes, e.reduce_op,
          e.asynchronous, e.where)
@@ -129,7 +129,7 @@ def test_pictures_mark_steps_as_untimed() -> None:
     assert {e.end_ns for e in run.trace} <= set(range(20))  # steps, the same from run to run
 
 
-def test_a_real_model_needs_no_memory() -> None:
+def test_imagined_large_model_needs_no_memory() -> None:
     def shards(rank: int, world_size: int) -> int:
         model = torch.nn.Linear(1 << 20, 1 << 20, bias=False)  # 4 TB
         fully_shard(model)
@@ -160,7 +160,7 @@ def test_missing_value_suggests_real_tensors(needs_a_value: Callable[[int, int],
     imagine(lambda *given: str(needs_a_value(*given)), 16, [7], real_tensors=True)
 
 
-def test_failures_name_the_imagined_rank() -> None:
+def test_failures_report_imagined_rank() -> None:
     def fails(rank: int, world_size: int) -> None:
         if rank == 517:
             raise ValueError("no")

@@ -1,7 +1,7 @@
-"""A real Slurm for tests: two nodes, on loopback, of this machine.
+"""A real Slurm for tests: two nodes on this machine's loopback.
 
-Each node is a slurmd with a host name of its own; its GPUs are /dev/null and /dev/zero, which Slurm hands out
-as it would others. Needs root and Slurm (Debian: slurmctld, slurmd, slurm-client, munge).
+Each node is a slurmd with a separate host name. Its GPUs are /dev/null and /dev/zero, which Slurm allocates
+like real GPUs. This needs root and Slurm (Debian: slurmctld, slurmd, slurm-client, munge).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_S = 20.0
 
 
 def why_not() -> str:
-    """Return why there can be no Slurm here; "" if there can."""
+    """Return the reason why Slurm cannot run here, or ""."""
     if os.geteuid() != 0 or not all(map(shutil.which, _NEEDED)):
         return "needs root and Slurm: slurmctld, slurmd, slurm-client and munge"
     return ""
@@ -34,7 +34,7 @@ def why_not() -> str:
 
 @contextmanager
 def slurm(folder: Path) -> Iterator[dict[str, str]]:
-    """Start Slurm with two nodes; give the environment in which its commands reach it."""
+    """Start Slurm with two nodes, and yield the environment for its commands."""
     folder.chmod(0o755)
     env = _written(folder)
     with ExitStack() as running:
@@ -57,7 +57,7 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _written(folder: Path) -> dict[str, str]:
-    """Write Slurm's settings, and give the environment for it."""
+    """Write Slurm's settings, and return the environment for its commands."""
     (folder / "munge").mkdir(mode=0o755)
     (folder / "key").write_bytes(secrets.token_bytes(1024))
     (folder / "key").chmod(0o400)
@@ -81,7 +81,7 @@ def _written(folder: Path) -> dict[str, str]:
         "TaskPlugin=task/none",
         "SelectType=select/cons_tres",
         "SelectTypeParameters=CR_Core",
-        "SlurmdParameters=config_overrides",  # more cores than there are
+        "SlurmdParameters=config_overrides",  # more cores than this machine has
         "GresTypes=gpu",
     ]
     lines += [

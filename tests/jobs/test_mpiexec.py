@@ -1,4 +1,4 @@
-"""mpiexec(): real MPI ranks, what they print, how they fail, and nothing that outlives them."""
+"""mpiexec(): real MPI ranks, their output and failures, and the absence of leftover processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.views.job_lanes import mpi_html, mpi_text
 
 
 def _turkish() -> str:
-    """Return the name of a Turkish locale of this machine, "" if it has none."""
+    """Return the name of an installed Turkish locale, or ""."""
     known = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=20).stdout
     return next((name for name in known.split() if name.startswith("tr_TR.")), "")
 
@@ -29,7 +29,7 @@ HEAD = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
 
 
 @pytest.mark.skipif(not TURKISH, reason="there is no Turkish locale here")
-def test_mpi_starts_in_a_turkish_locale() -> None:
+def test_mpi_starts_in_turkish_locale() -> None:
     program = "from helpers import mpiexec\nfrom mpi4py import MPI\nprint(MPI.COMM_WORLD.size)"
     env = {**os.environ, "LC_ALL": TURKISH}
     done = subprocess.run(
@@ -45,7 +45,7 @@ def script(folder: Path, body: str) -> Path:
 
 
 def left_behind(mark: str) -> list[int]:
-    """The processes that were given a variable of this value."""
+    """Return the processes whose environment has a variable with this value."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -67,7 +67,7 @@ def test_mpi_ranks_communicate_in_separate_lanes(tmp_path: Path) -> None:
     assert "rank 2" in mpi_html(run)
 
 
-def test_arguments_and_environment_reach_the_ranks(tmp_path: Path) -> None:
+def test_passes_arguments_and_environment_to_ranks(tmp_path: Path) -> None:
     path = script(tmp_path, "import os, sys\nprint(sys.argv[1:], os.environ['COLOUR'])\n")
     assert mpiexec(path, 1, args=["a", "b"], env={"COLOUR": "red"}).output == ("['a', 'b'] red\n",)
 
@@ -92,7 +92,7 @@ def test_timeout_ends_all_mpi_ranks(tmp_path: Path) -> None:
     assert left_behind(str(tmp_path)) == []
 
 
-def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
+def test_killed_rank_ends_job(tmp_path: Path) -> None:
     body = "import os\nif world.rank == 1:\n    os.kill(os.getpid(), 9)\nworld.Barrier()\n"
     run = mpiexec(script(tmp_path, body), 2, on_failure="return", timeout=20)
     assert run.exitcode and "exited with code" in str(run.failure)

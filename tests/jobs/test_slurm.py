@@ -39,13 +39,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Start Slurm; give the environment in which its commands reach it."""
+    """Start Slurm, and yield the environment for its commands."""
     with slurm(tmp_path_factory.mktemp("slurm")) as env:
         yield env
 
 
 def _scripts() -> dict[str, str]:
-    """Return the source of the reference and of every right answer that is kept and needs no real GPU."""
+    """Return the sources of the reference and of all stored right answers that need no real GPU."""
     path = find_workspace().solutions / "22_launchers_and_backends.ipynb"
     reference = read_answers(path, ["slurm_script"])["slurm_script"]
     assert isinstance(reference, Answer)
@@ -59,7 +59,7 @@ def test_slurm_grants_requested_resources_to_script(
     name: str, cluster: dict[str, str], tmp_path: Path
 ) -> None:
     namespace: dict[str, object] = {}
-    exec(_scripts()[name], namespace)  # our own answers, kept next to the tests
+    exec(_scripts()[name], namespace)  # the course's own answers, stored next to the tests
     (tmp_path / "probe.py").write_text(WORK)
     job = tmp_path / "job.sh"
     job.write_text(str(namespace["slurm_script"]("probe7", 2, 2, 5, "probe.py")))  # type: ignore[operator]
@@ -79,7 +79,7 @@ def test_slurm_grants_requested_resources_to_script(
         told = output.read_text()
         found = re.search(r"ranks: (.*)", told)
         assert found, told[-3000:]
-        ranks = ast.literal_eval(found[1])  # which node comes first is the rendezvous's to say
+        ranks = ast.literal_eval(found[1])  # the rendezvous decides which node comes first
         assert [rank for rank, _ in ranks] == [0, 1, 2, 3]
         assert sorted(node for _, node in ranks) == sorted(NODES * 2)
         about = run_command(["scontrol", "show", "job", number], cluster)

@@ -1,4 +1,4 @@
-"""A job whose time is up says where each of its workers was."""
+"""A job that exceeds its time limit reports the location of each worker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_reads_main_thread_of_dump() -> None:
     assert has_dump(DUMP) and describe_place(DUMP) == "in all_reduce at train.py, line 7"
 
 
-def test_removes_dump_from_errors() -> None:
+def test_removes_dump_from_error_output() -> None:
     assert without_dump(DUMP + "after\n") == "before\nafter\n"
     assert without_dump("Fatal Python error: none\n") == "Fatal Python error: none\n"
 
@@ -47,7 +47,7 @@ def test_removes_dump_from_errors() -> None:
         'Fatal Python error: Aborted\n\nThread 0x1 x\n  File "a", line ' + "9" * 5000 + " in f",
     ],
 )
-def test_reads_any_text(text: str) -> None:
+def test_accepts_arbitrary_dump_text(text: str) -> None:
     assert describe_place(text) == "" or len(describe_place(text)) < 200
 
 
@@ -64,7 +64,7 @@ else:
 
 @pytest.mark.extended
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
-def test_names_lines_of_hanging_workers(tmp_path: Path) -> None:
+def test_reports_lines_of_hanging_workers(tmp_path: Path) -> None:
     script = tmp_path / "hangs.py"
     script.write_text(HANGS)
     with pytest.raises(TorchrunFailed, match="timed out after") as failed:
@@ -75,7 +75,7 @@ def test_names_lines_of_hanging_workers(tmp_path: Path) -> None:
     ]
 
 
-def test_keeps_last_words_of_aborted_worker(tmp_path: Path) -> None:
+def test_keeps_last_output_of_aborted_worker(tmp_path: Path) -> None:
     script = tmp_path / "aborts.py"
     script.write_text("import os, sys\nsys.stderr.write('last words\\n')\nos.abort()\n")
     with pytest.raises(TorchrunFailed, match="SIGABRT; its error output ends with: last words"):

@@ -1,4 +1,4 @@
-"""Real torchrun agents: what each worker did comes back, and nothing of a job outlives it."""
+"""Real torchrun agents: each worker's results are returned, and no part of a job outlives it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ while os.environ["WORLD_SIZE"] == "1":
     time.sleep(0.05)
 """
 CURE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Each round has a store of its own: else workers meet stale addresses, and newcomers wait forever."""
+"""A separate store for each round. Otherwise workers find stale addresses, and newcomers wait forever."""
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_installed_torchrun_accepts_every_flag(script: Callable[[str], Path]) ->
 
 
 @pytest.mark.extended
-def test_one_agent_gives_each_workers_output(script: Callable[[str], Path]) -> None:
+def test_single_agent_returns_output_by_worker(script: Callable[[str], Path]) -> None:
     run = torchrun(script(QUIET), 2)
     assert run.output == ["rank 0 local 0 node 0\n", "rank 1 local 1 node 0\n"]
     assert [worker.errors for worker in run.workers] == ["to stderr\n", "to stderr\n"]
@@ -101,7 +101,7 @@ def test_one_agent_gives_each_workers_output(script: Callable[[str], Path]) -> N
 
 
 @pytest.mark.extended
-def test_two_static_agents_are_two_nodes(script: Callable[[str], Path]) -> None:
+def test_two_static_agents_form_two_nodes(script: Callable[[str], Path]) -> None:
     run = torchrun(script(QUIET), 2, nnodes=2, rdzv="static")
     assert run.output[3] == "rank 3 local 1 node 1\n"
     assert [(w.rank, w.local_rank, w.node) for w in run.workers] == [
@@ -113,7 +113,7 @@ def test_two_static_agents_are_two_nodes(script: Callable[[str], Path]) -> None:
     assert not re.search(r"\d{5}|/", agents_text(run)), "a port, a process id or a path is shown"
 
 
-def test_a_recorded_exception_is_the_failure(script: Callable[[str], Path]) -> None:
+def test_recorded_exception_becomes_failure(script: Callable[[str], Path]) -> None:
     with pytest.raises(TorchrunFailed, match="rank 1 .*ValueError: shard 17 is empty") as caught:
         torchrun(script(FAILS), 2)
     assert isinstance(caught.value.run, TorchrunRun)
@@ -122,7 +122,7 @@ def test_a_recorded_exception_is_the_failure(script: Callable[[str], Path]) -> N
 
 
 @pytest.mark.extended
-def test_a_restart_is_a_second_round(script: Callable[[str], Path]) -> None:
+def test_restart_adds_second_round(script: Callable[[str], Path]) -> None:
     run = torchrun(script(DIES_ONCE), 2, max_restarts=1, env=CURE)
     assert [(made.restart, made.ending) for made in run.rounds] == [(0, "failed"), (1, "succeeded")]
     assert run.rounds[0].workers[1].exitcode == -signal.SIGKILL
@@ -158,7 +158,7 @@ def test_kills_worker_by_rank(script: Callable[[str], Path]) -> None:
     assert str(run.failure) == "rank 1 (node 0, local_rank 1) was terminated by SIGKILL."
 
 
-def test_leaving_the_block_ends_all(script: Callable[[str], Path]) -> None:
+def test_leaving_block_ends_all_workers(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(SLEEPS), 2) as job:
         job.wait_for("ready", 2)
         pids = [worker.pid for worker in job.workers()]
@@ -212,7 +212,7 @@ def test_caps_stored_program_output() -> None:
         assert owned.exits["loud"] == -signal.SIGKILL
 
 
-def test_a_missing_program_is_reported() -> None:
+def test_reports_missing_program() -> None:
     with OwnedPrograms() as owned, pytest.raises(OSError, match="no-such-program"):
         owned.start("gone", ["no-such-program"], env={}, cwd="/")
 

@@ -52,7 +52,7 @@ class Cell:
 class Kernel:
     """A kernel, its client, and the processes started by it.
 
-    python: the interpreter that runs it; the one of `forking_python` is only for tests without process
+    python: the interpreter that runs it. Use that of `forking_python` only in tests without process
     checks. spec: the folder of its kernelspec, by default ipykernel's.
     """
 

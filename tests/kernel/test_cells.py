@@ -105,7 +105,7 @@ def test_failed_cell_replaces_live_ranks(kernel: Kernel) -> None:
     assert "new ranks" in shown and "a cell failed on them" in shown and "False" in shown
 
 
-def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
+def test_fresh_option_replaces_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     shown = kernel.value("%%ranks 2 --fresh\n'kept' in globals()")
     assert "you asked for fresh ranks" in shown and "False" in shown
@@ -198,7 +198,7 @@ def test_suggested_line_only_adds_missing_name(
     assert kernel.value(f"{line}\nfirst + second") == "rank 0 → 3\nrank 1 → 3\n"
 
 
-def test_names_cell_defining_lost_variable(kernel: Kernel) -> None:
+def test_reports_cell_defining_lost_variable(kernel: Kernel) -> None:
     defined = kernel.run("%%ranks 2\nmine = 1\n1 / 0")
     cell = kernel.run("%%ranks 2\nmine")
     says = f"`mine` was defined in cell [{defined.number}], on ranks that have been terminated"
@@ -225,7 +225,7 @@ def test_missing_name_ends_waiting_ranks(kernel: Kernel) -> None:
     assert "a cell failed on them" in kernel.value("%%ranks 2\nrank")
 
 
-def test_display_prints_on_a_rank(kernel: Kernel) -> None:
+def test_display_prints_on_rank(kernel: Kernel) -> None:
     assert kernel.value("%%ranks 2\ndisplay(rank, torch.ones(1))").startswith(
         "rank 0 | 0 tensor([1.])"
     )
@@ -288,7 +288,7 @@ def test_failed_mp_spawn_suggests_launch(new_kernel: MakeKernel) -> None:
     assert "launch(f, 2, init=False), which runs f as mp.spawn" in cell.text
 
 
-def test_syntax_error_keeps_ranks(kernel: Kernel) -> None:
+def test_syntax_error_keeps_live_ranks(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
     assert cell.error == "LaunchError" and "cell [" in cell.message
@@ -309,13 +309,13 @@ def test_syntax_error_keeps_ranks(kernel: Kernel) -> None:
         ("line = (i for i in [1])\ndef f(rank, n):\n    line\nlaunch(f, 2)", "CannotSend"),
     ],
 )
-def test_failure_names_cell_by_number(kernel: Kernel, source: str, says: str) -> None:
+def test_failure_message_contains_cell_number(kernel: Kernel, source: str, says: str) -> None:
     cell = kernel.run(source)
     assert cell.error == says
     assert set(re.findall(r"cell \[(\d+)\]", cell.message)) == {str(cell.number)}
 
 
-def test_names_cell_defining_function(kernel: Kernel) -> None:
+def test_reports_cell_defining_function(kernel: Kernel) -> None:
     for magic in ("", "%%capture\n"):
         defined = kernel.run(f"{magic}def of_before(rank, n):\n    1 / 0 # {magic[2:]}")
         kernel.value("1")

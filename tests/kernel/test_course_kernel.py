@@ -97,7 +97,7 @@ def test_replaces_killed_server() -> None:
 
 
 @pytest.mark.extended
-def test_killed_kernel_leaves_nothing_and_restarts() -> None:
+def test_killed_kernel_restarts_without_leftovers() -> None:
     kernel = make()
     try:
         kernel.value("%%ranks 3\nkept = 1")
@@ -116,7 +116,7 @@ def test_killed_kernel_leaves_nothing_and_restarts() -> None:
         kernel.close()
 
 
-def test_imports_named_modules_before_the_fork(tmp_path: Path) -> None:
+def test_imports_named_modules_before_fork(tmp_path: Path) -> None:
     code = {"cell_type": "code", "source": ["model = torch.nn.parallel.DistributedDataParallel(m)"]}
     text = {"cell_type": "markdown", "source": "pipelining is of another notebook"}
     file = tmp_path / "mine.ipynb"

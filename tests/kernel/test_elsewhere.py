@@ -97,7 +97,7 @@ def run(
     return done.stdout + done.stderr
 
 
-def test_a_plain_import_starts_nothing(tmp_path: Path) -> None:
+def test_plain_import_starts_no_processes(tmp_path: Path) -> None:
     assert run(PLAIN, tmp_path) == "0 0\n"
 
 

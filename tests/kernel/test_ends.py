@@ -35,13 +35,13 @@ def alive(processes: set[psutil.Process]) -> set[psutil.Process]:
 def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it ended between the two questions
+    except psutil.NoSuchProcess:  # it ended between the two queries
         return False
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
-def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
+def test_ended_busy_kernel_leaves_nothing_behind(how: str, new_kernel: MakeKernel) -> None:
     """End a kernel with live ranks, and with a launch whose ranks have a DataLoader worker each."""
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")
@@ -56,7 +56,7 @@ def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ENDS)
-def test_ended_idle_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
+def test_ended_idle_kernel_leaves_nothing_behind(how: str, new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 3\nkept = 1")
     processes, folders = kernel.processes(), set(kernel.temp.iterdir())
@@ -70,7 +70,7 @@ def test_ended_idle_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> N
 
 
 @pytest.mark.extended
-def test_kernel_killed_during_startup_leaves_nothing(
+def test_startup_kill_leaves_nothing_behind(
     new_kernel: MakeKernel,
 ) -> None:
     kernel = new_kernel()

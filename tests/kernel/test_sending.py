@@ -184,7 +184,7 @@ def test_sends_every_object_usable_in_scripts(kernel: Kernel, what: str) -> None
     assert not cell.error, cell.message
 
 
-def test_shares_a_managers_objects_with_ranks(kernel: Kernel) -> None:
+def test_shares_manager_objects_with_ranks(kernel: Kernel) -> None:
     cell = """
 import multiprocessing
 with multiprocessing.Manager() as manager:
@@ -280,7 +280,7 @@ REFUSED = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("what", REFUSED)
-def test_unsendable_variable_error_gives_remedy(kernel: Kernel, what: str) -> None:
+def test_unsendable_variable_error_suggests_remedy(kernel: Kernel, what: str) -> None:
     source, name, says = REFUSED[what]
     cell = kernel.run(f"{source}\ndef f(rank, n):\n    x = rank\n    return {name}\nlaunch(f, 2)")
     assert cell.error == "CannotSend"
@@ -388,7 +388,7 @@ net.weight.grad.item(), rows.tolist(), len(net.weight._backward_hooks), (
     assert shown.count("(30.0, [1.0, 1.0], 0, True)") == 2
 
 
-def test_new_hooks_replace_none(kernel: Kernel) -> None:
+def test_new_hooks_keep_existing_hooks(kernel: Kernel) -> None:
     kernel.value(
         "net = torch.nn.Linear(1, 1, bias=False); net.weight.data.fill_(1.0)\n"
         "for k in range(50): net.register_forward_hook(lambda module, args, out: out + 1)"
@@ -416,7 +416,7 @@ run"""
     assert shown.count("([[0, 1], [2, 3]], 1)") == 2
 
 
-def test_notes_hooks_of_all_modules(kernel: Kernel) -> None:
+def test_notes_globally_registered_hooks(kernel: Kernel) -> None:
     cell = kernel.run(
         """
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -428,7 +428,7 @@ handle.remove(); others.remove()"""
     assert "register_module_forward_pre_hook(), register_optimizer_step_post_hook()" in cell.text
 
 
-def test_error_names_graph_of_notebook(kernel: Kernel) -> None:
+def test_error_mentions_graph_of_notebook(kernel: Kernel) -> None:
     kernel.value("w = torch.ones(2, requires_grad=True); y = w * 3; y.retain_grad()")
     same = (
         "launch(lambda rank, n: (y.tolist(), y.is_leaf, y.retains_grad, (y * 2).sum().item()), 2)"

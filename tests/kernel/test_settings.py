@@ -78,7 +78,7 @@ def test_sends_modules_with_cyclic_references(
 
 
 @pytest.mark.extended
-def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
+def test_new_kernel_has_no_changed_settings(new_kernel: MakeKernel) -> None:
     """Otherwise each launch would send these settings, and a note could appear below every Run."""
     kernel = new_kernel()
     kernel.value("import numpy as np, torch.optim, torch.distributed.checkpoint, matplotlib.pyplot")

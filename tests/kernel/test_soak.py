@@ -1,4 +1,4 @@
-"""Launches in a long row, in which leaks of single launches would add up."""
+"""Long series of launches, in which leaks of single launches would add up."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def _memory() -> tuple[int, int]:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("preloaded")
-def test_a_hundred_launches_leave_nothing() -> None:
+def test_hundred_launches_leave_no_resources() -> None:
     row_of_launches(100)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("preloaded")
-def test_a_thousand_launches_leave_nothing() -> None:
+def test_thousand_launches_leave_no_resources() -> None:
     row_of_launches(1000)

@@ -22,7 +22,7 @@ def spawning() -> Iterator[Kernel]:
         kernel.close()
 
 
-def test_launches_in_a_spawned_kernel(spawning: Kernel) -> None:
+def test_launches_in_spawned_kernel(spawning: Kernel) -> None:
     source = "x = torch.ones(2)\ndef f(rank, n):\n    y = x * (rank + 1)\n    dist.all_reduce(y)\n"
     source += "    print('from', rank)\n    return y, rank\nrun = launch(f, 2)\nrun"
     shown = spawning.value(source)
@@ -32,7 +32,7 @@ def test_launches_in_a_spawned_kernel(spawning: Kernel) -> None:
 
 
 @pytest.mark.extended
-def test_reports_failures_in_a_spawned_kernel(spawning: Kernel) -> None:
+def test_reports_failures_in_spawned_kernel(spawning: Kernel) -> None:
     cell = spawning.run("def f(rank, n):\n    dist.barrier()\n    {}[rank]\nlaunch(f, 2)")
     assert cell.error == "RankFailed" and "KeyError" in cell.message and "line 3" in cell.message
     deadlock = "def f(rank, n):\n    dist.recv(torch.zeros(1), 1 - rank)\nlaunch(f, 2)"

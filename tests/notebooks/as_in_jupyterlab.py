@@ -1,9 +1,9 @@
-"""A plugin for `pytest --nbval`: run cells as JupyterLab does, so that they count.
+"""A plugin for `pytest --nbval`: run cells like JupyterLab, with numbers and a history.
 
-nbval asks the kernel not to store what it runs: then every cell is number 1 and the kernel has no
-history. JupyterLab, nbclient and `course outputs` store it, and the course speaks of it: `check`
+nbval asks the kernel not to store the cells that it runs. Then every cell has number 1, and there is no
+history. JupyterLab, nbclient and `course outputs` store them, and the course relies on that: `check`
 reads the answer from the cells that were run, and a deadlock names its cell by the number in the
-margin. Loaded with `-p tests.notebooks.as_in_jupyterlab`, and by `solutions/conftest.py`.
+margin. The plugin is loaded with `-p tests.notebooks.as_in_jupyterlab`, and by `solutions/conftest.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The solved notebooks, and a few words to speak of their cells: for the tests of this folder."""
+"""The solved notebooks, and functions that find their cells, for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_exercise(cell: dict[str, Any]) -> bool:
 
 
 def exercises_in(path: Path) -> list[Exercise]:
-    """Return the exercises that the registry has for this notebook."""
+    """Return this notebook's exercises from the registry."""
     return [each for each in exercises().values() if each.notebook == path.stem]
 
 
@@ -62,14 +62,14 @@ def read_solved(path: Path) -> Notebook:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Return a child process the course, a progress file of its own and no live views."""
+    """Return a child process's environment: this course, a separate progress file and no live views."""
     root = str(find_workspace().root)
     env = os.environ | {
         "REAL_RANKS_LIVE": "0",
         "REAL_RANKS_PROGRESS": str(scratch / ".progress.json"),
         "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
     }
-    env.pop("MPLBACKEND", None)  # pictures are for the page
+    env.pop("MPLBACKEND", None)  # it would prevent pictures in the page
     return env
 
 

@@ -1,4 +1,4 @@
-"""A learner's copy, as handed out, runs whole: Restart and Run All is never an error."""
+"""A learner's copy, as released, runs to its end: Restart and Run All never fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EACH = [
 
 
 def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
-    """Run a notebook in its folder, in a kernel of its own, and give it with its outputs."""
+    """Run a notebook in its folder, in a separate kernel, and return it with its outputs."""
     words = [python, "-m", "nbconvert", "--to", "notebook", "--execute"]
     words += ["--output", "done.ipynb", notebook.name]
     done = subprocess.run(
@@ -41,7 +41,7 @@ def test_blank_copy_runs_and_reports_unattempted(
     blank = tmp_path / path.name
     write_notebook(blank, learner_copy(read_notebook(path), path.name))
     env = environment(tmp_path)
-    del env["REAL_RANKS_LIVE"]  # live views and buttons, as a learner has them
+    del env["REAL_RANKS_LIVE"]  # live views and buttons, as for a learner
     said = {
         match[1]: json.dumps(cell["outputs"], ensure_ascii=False)
         for cell in code_cells(run_all(blank, env, forking_python))

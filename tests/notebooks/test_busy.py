@@ -1,4 +1,4 @@
-"""A right answer passes on a machine that is busy with other things: verdicts do not depend on luck."""
+"""A right answer also passes on a busy machine, so verdicts do not depend on luck."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENDS_WITH_ITS_PARENT = (
 
 @pytest.fixture(scope="module")
 def burners() -> Iterator[None]:
-    """Keep every core busy with processes that have nothing to do with the ranks."""
+    """Keep every core busy with unrelated processes."""
     started = [
         subprocess.Popen([sys.executable, "-c", _ENDS_WITH_ITS_PARENT]) for _ in range(BURNERS)
     ]

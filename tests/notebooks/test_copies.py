@@ -67,7 +67,7 @@ def test_copy_contains_no_output_or_solution(path: Path) -> None:
 
 
 @each_solved
-def test_stub_names_preceding_exercise(path: Path) -> None:
+def test_stub_mentions_preceding_exercise(path: Path) -> None:
     title = ""
     for ours, theirs in zip(
         read_notebook(path)["cells"],
@@ -80,4 +80,4 @@ def test_stub_names_preceding_exercise(path: Path) -> None:
             continue
         stubs = STUB.findall(source_of(theirs))
         assert stubs and set(stubs) == {title}, ours["id"]
-        ast.parse(source_of(theirs))  # as a learner finds it, it is Python
+        ast.parse(source_of(theirs))  # the learner's cell is valid Python

@@ -1,4 +1,4 @@
-"""The standing parts at the end of each notebook, and lists of imports, are folded on the screen."""
+"""The recurring parts at the end of each notebook, and import cells, are folded on the screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STANDING = {
 
 
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-def test_standing_sections_have_complete_folds(path: Path) -> None:
+def test_recurring_sections_have_complete_folds(path: Path) -> None:
     cells = read_notebook(path)["cells"]
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
         if cell["cell_type"] == "code":

@@ -1,4 +1,4 @@
-"""Solved notebooks handed in: as they are, and as other tools and hasty hands leave them."""
+"""Grade solved notebooks: unchanged ones, and ones changed by other tools and hasty learners."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.notebooks.solved import (
 Change = Callable[[Notebook], Notebook]
 DEADLINE_S = 100
 MODEL = SOLVED[2]
-"""The notebook that is graded again and again: what it shows of notebooks holds for all."""
+"""The notebook graded in most of these tests, as an example of all notebooks."""
 
 
 def all_passed(results: list[CheckResult], path: Path) -> None:
@@ -46,7 +46,7 @@ def notes_of(results: list[CheckResult]) -> str:
     return "\n".join(note for result in results for note in result.notes)
 
 
-# --- notebooks that were moved about ---------------------------------------------------------------
+# --- rearranged notebooks --------------------------------------------------------------------------
 
 
 def reordered(notebook: Notebook) -> Notebook:
@@ -62,7 +62,7 @@ def followed_by_the_stubs(notebook: Notebook) -> Notebook:
 
 
 def stripped(notebook: Notebook) -> Notebook:
-    """Keep only what a cell cannot be without, as tools that clean notebooks for git do."""
+    """Keep only the required fields of a cell, like tools that clean notebooks for git."""
     cells = [{key: cell[key] for key in ("cell_type", "source")} for cell in notebook["cells"]]
     return {"cells": cells}
 
@@ -113,7 +113,7 @@ each_change = pytest.mark.parametrize(
 
 
 JUDGED_AGAIN = (followed_by_the_stubs, as_colab_saves_it)
-"""Their answers may come with other imports, or some in a different order."""
+"""Changes after which answers may have other imports, or imports in a different order."""
 
 
 @pytest.mark.extended
@@ -126,7 +126,7 @@ def test_passes_solutions_with_changed_source(change: Change, tmp_path: Path) ->
 
 @cache
 def as_solved(path: Path) -> Mapping[str, Answer | Problem]:
-    """Read the answers of a solved notebook, once for all that compare theirs with them."""
+    """Read the answers of a solved notebook once, for all comparisons with them."""
     return read_answers(path, [each.name for each in exercises_in(path)])
 
 
@@ -142,7 +142,7 @@ def test_reads_moved_cells_and_notes_repairs(
     for name, answer in found.items():
         assert isinstance(answer, Answer), f"{name}: {answer}"
         was = before[name]
-        if change not in JUDGED_AGAIN:  # the same source is judged as the reference was, above
+        if change not in JUDGED_AGAIN:  # the same source has the same verdict as above
             assert isinstance(was, Answer) and normalize(answer) == normalize(was)
         assert noted in "\n".join(answer.notes) and bool(noted) == bool(answer.notes)
 
@@ -160,7 +160,7 @@ def test_passes_reversed_cells_and_notes_moves(tmp_path: Path) -> None:
 
 
 def needs_torch_to_be_defined(source: str) -> bool:
-    """Return whether a signature speaks of torch: then its import cannot stay below."""
+    """Return whether a signature mentions torch, so that torch's import cannot stay below it."""
     heads = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     texts = [ast.unparse(part) for head in heads for part in (head.args, head.returns) if part]
     return any(re.search(r"\b(torch|dist)\.", text) for text in texts)
@@ -175,7 +175,7 @@ def test_recognizes_renamed_notebook_by_exercises(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
+def test_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
     path = MODEL
     notebook, exercise = read_solved(path), exercises_in(path)[0]
     del notebook["cells"][exercise_cell(notebook, exercise.name)]
@@ -188,7 +188,7 @@ def test_a_deleted_exercise_costs_only_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_deleted_import_is_named(tmp_path: Path) -> None:
+def test_reports_deleted_import(tmp_path: Path) -> None:
     path = MODEL
     notebook = read_solved(path)
     notebook["cells"] = [c for c in notebook["cells"] if "import torch" not in source_of(c)]
@@ -226,8 +226,12 @@ def test_command_prints_results_and_returns_0(tmp_path: Path) -> None:
     assert f"{count} of {count} exercises passed." in done.stdout
 
 
+<<<<<<< HEAD
 @pytest.mark.extended
 def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
+=======
+def test_command_checks_one_exercise_alone(tmp_path: Path) -> None:
+>>>>>>> t7
     first = exercises_in(MODEL)[0]
     done = course_check(MODEL, "--only", first.number)
     assert done.returncode == 0 and "1 of 1 exercise passed" in done.stdout, done.stdout

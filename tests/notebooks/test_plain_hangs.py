@@ -1,4 +1,4 @@
-"""Run what a notebook shows as a hang plainly under torchrun: what would happen without the course?"""
+"""Run the hanging programs of notebooks under plain torchrun, to see what happens without the course."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _definitions(cell_id: str) -> str:
 
 @contextmanager
 def _torchrun(folder: Path, cell_id: str, call: str, ranks: int) -> Iterator[subprocess.Popen[str]]:
-    """Run a cell's function on plain ranks, and end them all when the block is left."""
+    """Run a cell's function on plain ranks, and end all of them at the end of the block."""
     script = folder / "program.py"
     script.write_text(SCRIPT.format(cells=_definitions(cell_id), call=call))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -70,7 +70,7 @@ def _torchrun(folder: Path, cell_id: str, call: str, ranks: int) -> Iterator[sub
         try:
             yield agent
         finally:
-            # torchrun puts each worker into a session of its own and ends them when it gets SIGTERM.
+            # torchrun puts each worker into a separate session, and ends all workers on SIGTERM.
             agent.send_signal(signal.SIGTERM)
             try:
                 agent.wait(40)
@@ -81,7 +81,7 @@ def _torchrun(folder: Path, cell_id: str, call: str, ranks: int) -> Iterator[sub
 
 @pytest.mark.extended
 @pytest.mark.parametrize("cell_id", WAITS)
-def test_plain_ranks_wait(tmp_path: Path, cell_id: str) -> None:
+def test_plain_ranks_keep_waiting(tmp_path: Path, cell_id: str) -> None:
     call, ranks = WAITS[cell_id]
     with _torchrun(tmp_path, cell_id, call, ranks) as agent:
         deadline = time.monotonic() + START_S
@@ -93,15 +93,15 @@ def test_plain_ranks_wait(tmp_path: Path, cell_id: str) -> None:
             agent.wait(STILL_WAITING_S)
 
 
-def test_plain_peers_notice_an_exit(tmp_path: Path) -> None:
-    """06 says that gloo's other ranks fail if the process of the missing one ends."""
+def test_plain_peers_notice_rank_exit(tmp_path: Path) -> None:
+    """Notebook 06 says that gloo's other ranks fail if the missing rank's process exits."""
     with _torchrun(tmp_path, "06-04", "one_rank_skips(rank, world_size)", 4) as agent:
         assert agent.wait(START_S) != 0
     assert "Connection closed by peer" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.extended
-def test_plain_timeout_is_reported(tmp_path: Path) -> None:
+def test_plain_rank_reports_timeout(tmp_path: Path) -> None:
     with _torchrun(tmp_path, "06-09", "impatient(rank, world_size)", 2) as agent:
         assert agent.wait(START_S) == 0
     log = (tmp_path / "log").read_text()

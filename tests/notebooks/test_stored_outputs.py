@@ -30,11 +30,11 @@ from tests.notebooks.solved import (
 
 DEADLINE_S = 300
 EXCUSE = "nbval-ignore-output"
-"""A tag by which nbval does not compare what a cell gave."""
+"""A tag that excludes a cell's output from nbval's comparison."""
 MAX_EXCUSES = 2
-"""In one notebook. What is drawn of a measurement has a text that is always the same."""
+"""Maximum per notebook. Pictures of measurements need none, because their text is always the same."""
 OPTIONAL = re.compile(r"# compared where (?P<module>\w+) is installed$", re.MULTILINE)
-"""A cell that an extra makes possible; elsewhere it says how to install that."""
+"""A cell that needs an extra; without the extra, it says how to install it."""
 
 NEVER_STORED = {
     "a path of this machine": r"/(?:tmp|home|root)/|ipykernel_\d|site-packages|[A-Z]:\\\\",
@@ -46,7 +46,7 @@ GLOO_TIMEOUT = "0:30:00"
 
 
 def nbval(notebook: Path, python: str) -> subprocess.CompletedProcess[str]:
-    """Run `pytest --nbval`, outputs compared, in the notebook's folder."""
+    """Run `pytest --nbval` in the notebook's folder, comparing outputs."""
     words = [python, "-m", "pytest", "--nbval", "--nbval-current-env"]
     words += ["-p", "tests.notebooks.as_in_jupyterlab", "-p", "no:cacheprovider"]
     words += ["-q", "--color=no", "--rootdir", ".", "-c", "/dev/null", notebook.name]
@@ -71,7 +71,7 @@ def without_needless_excuses(notebook: Notebook) -> Notebook:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @each_solved
-def test_second_run_gives_stored_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
+def test_second_run_reproduces_outputs(path: Path, tmp_path: Path, forking_python: str) -> None:
     copy = tmp_path / path.name
     write_notebook(copy, without_needless_excuses(read_solved(path)))
     done = nbval(copy, forking_python)
@@ -109,9 +109,9 @@ def test_skipped_cells_are_few_and_explained(path: Path) -> None:
     cells = code_cells(read_notebook(path))
     assert not [
         cell["id"] for cell in cells if "NBVAL" in source_of(cell)
-    ]  # a lesson is not a test
+    ]  # a lesson contains no directives for tests
     tags = {cell["id"]: cell["metadata"].get("tags", ()) for cell in cells}
-    # a player that is kept has the times of its own run
+    # a kept player contains the times of the run that it shows
     excused = [c for c in cells if EXCUSE in tags[c["id"]] and KEEP_OUTPUT not in tags[c["id"]]]
     for cell in excused:
         lines = [line for line in source_of(cell).splitlines() if not line.startswith("%%after")]
@@ -121,8 +121,8 @@ def test_skipped_cells_are_few_and_explained(path: Path) -> None:
 
 
 @each_solved
-def test_every_exercise_has_passed(path: Path) -> None:
-    """A check that refuses the solution would otherwise be stored like any other output."""
+def test_stored_checks_have_passed(path: Path) -> None:
+    """Otherwise a check that rejects the solution would be stored like any other output."""
     for cell in code_cells(read_notebook(path)):
         if source_of(cell).startswith(("result = check(", "%%after")):
             text = json.dumps(cell["outputs"], ensure_ascii=False)
@@ -133,7 +133,7 @@ def test_every_exercise_has_passed(path: Path) -> None:
 def test_only_excuse_tag_skips_comparison(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
         if KEEP_OUTPUT in cell["metadata"].get("tags", ()):
-            continue  # a player, with the times of its own run
+            continue  # a player, which contains the times of the run that it shows
         tags = cell["metadata"].get("tags", [])
         assert {tag for tag in tags if tag.startswith("nbval")} <= {EXCUSE}, cell["id"]
 

@@ -1,4 +1,4 @@
-"""The rules of form that a notebook of this course keeps, where a machine can see them."""
+"""Test the formal rules for this course's notebooks that a machine can check."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tests.notebooks.solved import (
 )
 
 MAX_LINES = 12
-"""Of code in one cell, blank lines not counted: the formatter puts those in."""
+"""Maximum number of code lines in one cell, without blank lines, which the formatter adds."""
 
 MAX_WORDS = 110
-"""Of running text in one markdown cell: 20 to 60 are the aim."""
+"""Maximum number of words of running text in one markdown cell. The aim is 20 to 60."""
 
 HEADING = re.compile(r"^#+ (Exercise .*)$", re.MULTILINE)
 each_exercise = pytest.mark.parametrize("exercise", exercises().values(), ids=lambda e: e.name)
@@ -55,10 +55,10 @@ def test_first_cell_imports_only_permitted_modules(path: Path) -> None:
         if KEEP_OUTPUT in first["metadata"].get("tags", ()) and not isinstance(
             node, ast.Import | ast.ImportFrom
         ):
-            continue  # the run that the course opens with
+            continue  # the course's opening run
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            # A name of torch's DDP here makes the rank server import it while the learner reads.
+            # If torch's DDP is named here, the rank server imports it while the learner reads.
             known = module in {"helpers", "torch.nn.parallel"} or module.startswith("helpers.")
             assert known, ast.unparse(node)
             assert "*" not in [name.name for name in node.names], ast.unparse(node)
@@ -68,14 +68,14 @@ def test_first_cell_imports_only_permitted_modules(path: Path) -> None:
 
 
 @each_solved
-def test_a_code_cell_is_short(path: Path) -> None:
-    for cell in code_cells(read_notebook(path))[1:]:  # the imports, one to a line, are the first
+def test_code_cells_are_short(path: Path) -> None:
+    for cell in code_cells(read_notebook(path))[1:]:  # the first has only imports, one per line
         lines = [x for x in source_of(cell).splitlines() if x.strip() and not x.startswith("%%")]
         assert is_exercise(cell) or len(lines) <= MAX_LINES, f"{cell['id']}: {len(lines)} lines"
 
 
 @each_solved
-def test_a_markdown_cell_is_short(path: Path) -> None:
+def test_markdown_cells_are_short(path: Path) -> None:
     for cell in markdown_cells(read_notebook(path)):
         count = len(words_of(source_of(cell)))
         assert count <= MAX_WORDS, f"{cell['id']}: {count} words"
@@ -130,7 +130,7 @@ def test_requested_hints_exist(path: Path) -> None:
 
 @each_solved
 def test_later_cells_keep_exercise_names_unchanged(path: Path) -> None:
-    """An answer is read as the whole notebook leaves it, where it was right when its check ran."""
+    """Grading uses the last definition of a name in the whole notebook, a check the one at its cell."""
     to_python = TransformerManager().transform_cell
     used: set[str] = set()
     for cell in code_cells(read_notebook(path)):

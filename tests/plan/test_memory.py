@@ -1,4 +1,4 @@
-"""Bytes of the GPU that needs most: hand-made numbers, and what each choice must do to them."""
+"""Check the memory of the GPU that needs most: hand-computed values, and the effect of each option."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_fp32_gradients_cost_two_extra_bytes() -> None:
     assert (two.weights, two.gradients, two.optimizer) == (2 * n, n, 3 * n)
 
 
-def test_one_replica_shards_with_no_other() -> None:
+def test_zero_saves_nothing_with_one_replica() -> None:
     alone = Layout(1, 1, 1)
     plain, *others = (memory_of(SMALL, replace(alone, zero=z), 8) for z in range(4))
     assert all(memory == plain for memory in others)
 
 
 @pytest.mark.parametrize("tp", [2, 4, 8])
-def test_tensor_parallelism_cuts_everything(tp: int) -> None:
+def test_tensor_parallelism_divides_all_memory(tp: int) -> None:
     whole, cut = (memory_of(LLAMA_70B, Layout(1, t, 1), 8).total for t in (1, tp))
     assert cut == pytest.approx(whole / tp, rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Parameters, work and activations, against what the papers print and against hand-made numbers."""
+"""Compare parameters, work and activations with the papers' figures and with hand-computed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layouts are tried, and in which order they come back."""
+"""Test which layouts are tried, and the order in which they are returned."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_best_layouts_match_notebook_23(
 def test_search_finds_one_published_llama_layout(
     gpus: int, mesh: tuple[int, int, int], place: int
 ) -> None:
-    """What the notebook says: a hit that depends on the links, and a miss."""
+    """The notebook reports one hit, which depends on the links, and one miss."""
     best = best_of_each_mesh(plans(LLAMA_405B, h100(gpus), 2048))
     assert [(p.layout.dp, p.layout.tp, p.layout.pp) for p in best].index(mesh) == place
 
@@ -79,7 +79,7 @@ def test_search_tries_cp_with_divisible_sequences() -> None:
     assert {layout.cp for layout in tried} == {1, 2, 4}
     assert all(layout.gpus == 64 for layout in tried) and len(tried) == len(set(tried))
     assert [at for at in tried if at.cp == 1] == list(layouts(model, h100(64), 64))
-    assert any(at.dp == 1 and at.zero == 3 for at in tried)  # ranks of CP shard, too
+    assert any(at.dp == 1 and at.zero == 3 for at in tried)  # CP ranks also shard
     odd = layouts(replace(model, sequence=9), h100(64), 64, cps=(1, 2))
     assert {layout.cp for layout in odd} == {1}
 
@@ -102,5 +102,5 @@ def test_finds_no_layout_for_eight_gpus() -> None:
     assert tried and not best_of_each_mesh(tried)
 
 
-def test_tries_only_the_given_microbatch_sizes() -> None:
+def test_tries_only_given_microbatch_sizes() -> None:
     assert {layout.microbatch for layout in layouts(LLAMA_8B, h100(8), 64, (4,))} == {4}

@@ -1,4 +1,4 @@
-"""Seconds of a step: hand-made numbers, and which way each choice must move them."""
+"""Check step times: hand-computed values, and the direction in which each option changes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = Model("small", layers=8, hidden=128, heads=8, sequence=64, vocabulary=10
 CLUSTER = Cluster("test", 64, 8, 10**9, 1e12, 0.5, 100e9, 10e9, latency_s=0.0)
 
 
-def test_one_gpu_only_computes() -> None:
+def test_single_gpu_step_only_computes() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 1, 1, recompute=True), batch=10)
     work = 10 * 64 * MODEL.flops_per_token(recompute=True)
     assert time.parts() == {
@@ -60,7 +60,7 @@ def test_layer_needs_four_tp_all_reduces() -> None:
 
 @pytest.mark.parametrize(("tp", "bandwidth"), [(1, 100e9), (8, 10e9)])
 def test_cp_layer_needs_three_ring_passes(tp: int, bandwidth: float) -> None:
-    """In a host if TP leaves room there; otherwise over the network."""
+    """The ring stays within a host if TP leaves room there, and otherwise uses the network."""
     layout = Layout(1, tp, 1, cp=8)
     time = step_time(MODEL, CLUSTER, layout, batch=3)
     ring = 7 / 8 * (2 * 2 * 64 * 128) / tp / bandwidth
@@ -85,7 +85,7 @@ def test_cp_divides_work_and_messages() -> None:
     assert cut.bubble_s / busy[1] == pytest.approx(one.bubble_s / busy[0])
 
 
-def test_the_bubble_is_notebook_12s() -> None:
+def test_bubble_matches_notebook_12() -> None:
     time = step_time(MODEL, CLUSTER, Layout(1, 1, 4), batch=12)
     assert time.bubble_s / time.total_s == pytest.approx(3 / (12 + 3))
 
@@ -137,7 +137,7 @@ def test_hidden_dp_traffic_costs_no_time() -> None:
     assert time.dp_s == pytest.approx(dp_traffic_s(MODEL, slow, layout, 1) - time.compute_s * 2 / 3)
 
 
-def test_doubling_bandwidth_never_slows_a_step() -> None:
+def test_doubling_bandwidth_never_slows_step() -> None:
     cluster = h100(512)
     for layout in (Layout(64, 8, 1), Layout(16, 8, 4), Layout(512, 1, 1, zero=3)):
         one = step_time(LLAMA_70B, cluster, layout, 1024)

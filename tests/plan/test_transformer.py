@@ -1,4 +1,4 @@
-"""The module has as many parameters as the numbers say, and computes in the shapes of a transformer."""
+"""The module has the computed number of parameters and the shapes of a transformer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_counts_all_parameters_except_last_norm(model: Model) -> None:
     assert sum(p.numel() for p in built.parameters()) == model.parameters + model.hidden
 
 
-def test_a_small_transformer_learns() -> None:
+def test_small_transformer_learns() -> None:
     model = Model("small", 2, 16, 4, sequence=8, vocabulary=11, ffn=24, kv_heads=2, gated=True)
     net = Transformer(model)
     words = torch.arange(10).reshape(2, 5)

@@ -1,7 +1,7 @@
-"""Read by each Python that a test starts: a third less time for importing torch and for ending.
+"""Read by each Python that a test starts: importing torch and exiting take a third less time.
 
-torch makes a million objects that stay; looking through them again and again meanwhile, and once more at
-the end, finds nothing. Tests start some hundred such processes. `tests/conftest.py` names this folder.
+torch makes a million permanent objects. Garbage collections during its import, and once more at
+the end, would find nothing. Tests start some hundred such processes. `tests/conftest.py` names this folder.
 """
 
 import atexit

@@ -646,7 +646,7 @@ def key_that_a_child_sets_late(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def keys_to_and_fro(rank: int, n: int, delay: float) -> None:
-    """At each look both ranks may be waiting for a key, but each time for a different one."""
+    """At each sample both ranks may be waiting for a key, but each time for a different one."""
     store, until = _default_store(), time.monotonic() + delay
     for step in range(10_000):
         if rank == 0:
@@ -725,7 +725,7 @@ def worker_that_answers_by_a_pipe(rank: int, n: int, delay: float) -> None:
 
 @slow()
 def file_lock_that_is_held_for_long(rank: int, n: int, delay: float) -> None:
-    """First a sleeping rank holds it, then a rank that waits for others until its thread releases it."""
+    """First a sleeping rank holds the lock, then a rank waiting for others until its thread releases it."""
     path = _folder() / "lock"
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

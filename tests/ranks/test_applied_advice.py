@@ -52,7 +52,7 @@ def test_advice_corrects_its_program(name: str, tmp_path: Path) -> None:
     assert corrected.failure is None, corrected.failure
 
 
-def test_every_advice_has_a_program() -> None:
+def test_every_advice_has_program() -> None:
     constants = {
         value
         for module in (diagnosis, joins, departure)
@@ -64,5 +64,5 @@ def test_every_advice_has_a_program() -> None:
     assert not [advice for advice in known if not any(words in advice for words in tried)]
 
 
-def test_has_no_advice_on_unknown_errors() -> None:
+def test_gives_no_advice_on_unknown_errors() -> None:
     assert advice_for("ValueError", "something else") == ""

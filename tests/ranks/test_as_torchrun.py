@@ -284,7 +284,7 @@ def test_ranks_skip_server_exit_handlers() -> None:
     assert launch(lambda rank, n: atexit._ncallbacks(), 1).values[0] <= 2
 
 
-def test_removes_a_ranks_folder_for_sockets() -> None:
+def test_removes_socket_folder_of_rank() -> None:
     def folder(rank: int, world_size: int) -> str:
         from multiprocessing.util import get_temp_dir
 
@@ -347,7 +347,7 @@ def test_advises_on_errors_without_remedy(fn: object, says: str) -> None:
         launch(fn, 2)  # type: ignore[arg-type]
 
 
-def test_a_port_in_use_is_reported() -> None:
+def test_reports_port_in_use() -> None:
     import socket
 
     with socket.socket() as other:
@@ -387,6 +387,6 @@ def test_rejects_surplus_function_arguments() -> None:
 
 
 @pytest.mark.parametrize("shared", [threading.Lock(), threading.Event()])
-def test_refuses_a_lock_as_an_argument(shared: object) -> None:
+def test_refuses_lock_as_argument(shared: object) -> None:
     with pytest.raises(LaunchError, match=r"args\[0\] cannot be sent.* Ranks are processes"):
         launch(lambda rank, n, lock: None, 2, args=(shared,))

@@ -148,7 +148,7 @@ def test_charges_ranks_for_used_cpu_time() -> None:
 
 
 def test_charges_for_child_processes_of_ranks() -> None:
-    """A shell that waits for nine loops queues no less than they do."""
+    """A shell waiting for nine loops counts as queueing, just like its loops."""
     loops = (
         "import subprocess, sys\n"
         f"for _ in range(9): subprocess.Popen([sys.executable, '-c', {_SPIN!r}])\n"

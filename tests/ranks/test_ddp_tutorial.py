@@ -20,6 +20,6 @@ def demo_basic(rank: int, world_size: int) -> None:
 
 
 @pytest.mark.parametrize("times", [6, pytest.param(100, marks=pytest.mark.soak)])
-def test_the_ddp_tutorial_ends(times: int) -> None:
+def test_ddp_tutorial_runs_to_completion(times: int) -> None:
     for _ in range(times):
         launch(demo_basic, 2, init=False, timeout=20)

@@ -58,14 +58,14 @@ PROGRAMS = [returns_early, destroys_and_continues, leaves_before_a_message, dest
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_names_departed_rank(program: Callable[[int, int], None]) -> None:
+def test_reports_departed_rank(program: Callable[[int, int], None]) -> None:
     failure = launch(program, 4, timeout=30, on_failure="return").failure
     # It is random which connection breaks first, and sometimes all other ranks only wait.
     assert isinstance(failure, (RankFailed, Deadlock)), failure
     assert "Rank 2 has " in str(failure) and "dist.barrier() first" not in str(failure), failure
 
 
-def test_names_error_before_lost_connections() -> None:
+def test_reports_error_before_lost_connections() -> None:
     def raises(rank: int, n: int) -> None:
         if rank == 1:
             raise ValueError("first")

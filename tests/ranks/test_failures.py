@@ -84,7 +84,7 @@ def test_reports_exited_peer_before_consequences() -> None:
     assert isinstance(failure, RankDied) and failure.rank == 1
 
 
-def test_names_mismatched_dtype_before_size() -> None:
+def test_reports_mismatched_dtype_before_size() -> None:
     def talk(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(1, dtype=torch.int64), 1)
@@ -136,7 +136,7 @@ def test_reports_exit_code_of_os_exit() -> None:
     assert (failure.rank, failure.signal, failure.exitcode) == (1, "", 3)
 
 
-def test_a_segmentation_fault_names_the_line() -> None:
+def test_reports_line_of_segmentation_fault() -> None:
     def crash(rank: int, world_size: int) -> None:
         if rank == 1:
             ctypes.string_at(0)
@@ -163,7 +163,7 @@ def test_reports_fatal_signal_of_rank(number: signal.Signals, says: str) -> None
     assert says in str(failure)
 
 
-def test_deadlock_names_handled_exception() -> None:
+def test_deadlock_mentions_handled_exception() -> None:
     def leave_by_finally(rank: int, world_size: int) -> None:
         try:
             if rank == 1:
@@ -178,7 +178,7 @@ def test_deadlock_names_handled_exception() -> None:
     assert str(failure).count("handling") == 1
 
 
-def test_oversized_message_abort_names_both_calls() -> None:
+def test_oversized_message_abort_reports_both_calls() -> None:
     def mismatch(rank: int, world_size: int) -> None:
         if rank == 0:
             dist.send(torch.ones(5), 1)
@@ -264,7 +264,7 @@ def test_stop_ends_ranks_and_permits_relaunch() -> None:
 
 
 @pytest.mark.extended
-def test_a_full_disk_is_named(tmp_path: object) -> None:
+def test_reports_full_disk(tmp_path: object) -> None:
     """If the ranks' temp directory is full, joining the group fails with the reason."""
     import subprocess
     from pathlib import Path
@@ -321,7 +321,7 @@ def survives(rank: int, world_size: int, how: str) -> tuple[bool, float]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("how", "kind"), [("killed", RankDied), ("raises", RankFailed)])
-def test_others_may_continue_after_a_failure(how: str, kind: type[Exception]) -> None:
+def test_other_ranks_can_continue_after_failure(how: str, kind: type[Exception]) -> None:
     run = launch(survives, 3, args=(how,), on_failure="go on")
     assert run.values == [(True, 3.0), None, (True, 3.0)]
     assert isinstance(run.failure, kind)

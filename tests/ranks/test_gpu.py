@@ -19,7 +19,7 @@ needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")
 TIMEOUT_S = 120
 
 
-def test_the_server_never_initialises_cuda() -> None:
+def test_server_never_initializes_cuda() -> None:
     """A rank is forked from the server, so it would inherit an initialized CUDA."""
     assert launch(lambda rank, n: torch.cuda.is_initialized(), 2, backend="gloo").values == [
         False,
@@ -92,7 +92,7 @@ def test_models_train_on_gpus() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_gloo_shares_gpus_and_names_deadlocks() -> None:
+def test_gloo_shares_gpus_and_diagnoses_deadlocks() -> None:
     def reduce(rank: int, world_size: int) -> float:
         x = torch.ones(1, device="cuda:0")
         dist.all_reduce(x)

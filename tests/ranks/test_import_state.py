@@ -76,7 +76,7 @@ def test_imports_see_earlier_settings_and_replacements() -> None:
 
 
 @pytest.mark.extended
-def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_enables_torch_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiles(rank: int, world_size: int) -> None:
         import torch
 
@@ -100,14 +100,14 @@ def test_a_variable_turns_on_torchs_logs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.extended
-def test_names_variable_set_too_late() -> None:
+def test_reports_variable_set_too_late() -> None:
     env = [{"TORCH_CPP_LOG_LEVEL": "INFO", "TORCH_DISTRIBUTED_DEBUG": "INFO"}, {}]
     (note,) = launch(lambda rank, n: rank, 2, env=env).notes
     assert note.startswith("TORCH_CPP_LOG_LEVEL has no effect")
 
 
 @pytest.mark.extended
-def test_keeps_few_servers() -> None:
+def test_limits_number_of_servers() -> None:
     for level in range(4):
         values(reads_at_import, env={"TORCH_SOME_LEVEL": str(level)})
     assert len(launcher._own_server.other_servers) == 2

@@ -27,11 +27,16 @@ def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
     return t
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "world_size",
     [pytest.param(1, marks=pytest.mark.extended), 3, pytest.param(8, marks=pytest.mark.extended)],
 )
 def test_every_rank_runs_in_one_group(world_size: int) -> None:
+=======
+@pytest.mark.parametrize("world_size", [1, 2, 3, 8])
+def test_all_ranks_share_one_group(world_size: int) -> None:
+>>>>>>> t7
     run = launch(total, world_size)
     expected = torch.full((3,), world_size * (world_size + 1) / 2)
     assert all(torch.equal(value, expected) for value in run.values)
@@ -81,7 +86,7 @@ def test_reads_c10d_debug_level_each_launch() -> None:
     assert launch(level, 1).values[0].endswith("OFF")
 
 
-def test_without_init_there_is_no_group() -> None:
+def test_launch_without_init_creates_no_group() -> None:
     def joined(rank: int, world_size: int) -> bool:
         return dist.is_initialized()
 
@@ -155,13 +160,13 @@ def test_returns_200_megabytes() -> None:
         (lambda: lambda: 1, "a function. Return what it computes"),
     ],
 )
-def test_names_unreturnable_part_of_value(make: object, names: str) -> None:
+def test_reports_unreturnable_part_of_value(make: object, names: str) -> None:
     with pytest.raises(RankFailed, match=names) as caught:
         launch(lambda rank, n: make(), 2)  # type: ignore[operator]
     assert caught.value.error.kind == "CannotReturn"
 
 
-def test_names_unsendable_variable() -> None:
+def test_reports_unsendable_variable() -> None:
     with socket.socket() as connection:
         with pytest.raises(CannotSend, match="connection cannot be sent .* socket") as caught:
             launch(lambda rank, n: connection.fileno(), 2)

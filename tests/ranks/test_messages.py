@@ -41,7 +41,7 @@ def test_receives_descriptors_with_their_message(ends: tuple[socket.socket, Mess
         os.close(fd)
 
 
-def test_a_disconnected_end_is_reported(ends: tuple[socket.socket, Messages]) -> None:
+def test_reports_closed_connection(ends: tuple[socket.socket, Messages]) -> None:
     here, there = ends
     here.sendall(b'{"half":')
     assert there.receive() == []

@@ -36,7 +36,7 @@ def ranks_wait_for_each_other(rank: int, n: int, start: Start) -> None:
 
 @pytest.mark.parametrize("program", [peer_returns, ranks_wait_for_each_other])
 @pytest.mark.parametrize("start", QUIET.values(), ids=QUIET)
-def test_names_hang_despite_polling_thread(program: Callable[..., None], start: Start) -> None:
+def test_reports_hang_despite_polling_thread(program: Callable[..., None], start: Start) -> None:
     failure = launch(program, 2, args=(start,), timeout=20, on_failure="return").failure
     assert isinstance(failure, Deadlock), failure
     assert failure.diagnosis.kind == ("rank_left" if program is peer_returns else "cycle"), failure
@@ -117,7 +117,7 @@ MORE_TIME = {
         *MORE_TIME.items(),
     ],
 )
-def test_timeout_names_its_cause(program: Callable[..., None], says: str) -> None:
+def test_timeout_reports_cause(program: Callable[..., None], says: str) -> None:
     failure = launch(program, 2, timeout=3, on_failure="return").failure
     assert isinstance(failure, RankTimeout), failure
     assert says in str(failure), failure

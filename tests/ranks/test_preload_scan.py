@@ -46,7 +46,7 @@ def of(fn: Callable[..., Any]) -> list[str]:
     return find_imports(load.shared, *load.per_rank)
 
 
-def test_a_plain_program_needs_no_imports() -> None:
+def test_plain_program_needs_no_imports() -> None:
     assert of(plain) == []
 
 

@@ -53,7 +53,7 @@ def test_recognizes_seeded_generators(lines: str, seeded: list[str]) -> None:
 
 
 @pytest.mark.extended
-def test_many_draws_imply_no_seed() -> None:
+def test_many_draws_do_not_imply_seed() -> None:
     """Drawing a large array is quick. Under torchrun, each rank would have drawn different numbers."""
     lines = "numpy.random.rand(4000, 4000)"
     assert _seeded(lines, ["rand"]) == "[]\n"

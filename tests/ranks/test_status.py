@@ -42,7 +42,7 @@ def running(thread: threading.Thread) -> Iterator[bool]:
 
 
 def _named(stdout: Any = None, excepthook: Any = threading.__excepthook__) -> list[int]:
-    """Ask with a rank's stdout and hook instead of pytest's, which may do anything."""
+    """Query with a rank's stdout and hook instead of pytest's, which may do anything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stdout or io.TextIOWrapper(io.BytesIO()))
         patch.setattr(threading, "excepthook", excepthook)
@@ -98,7 +98,7 @@ def has_been_given_plain_values(seconds: float, log: list[Any], limits: dict[str
         log.append((datetime.datetime.now(), limits.get("most", 0)))
 
 
-def test_names_threads_unable_to_wake_others() -> None:
+def test_reports_threads_unable_to_wake_others() -> None:
     assert named(sleeps_and_appends)
     assert named(waits_for_the_end)
     assert named(calls_a_function_of_its_own)
@@ -118,7 +118,7 @@ def test_omits_thread_printing_to_replaced_stream() -> None:
         assert thread.native_id not in _named(Tee())
 
 
-def test_names_closure_over_plain_values() -> None:
+def test_reports_idle_closure_over_plain_values() -> None:
     beats, pause = [0], 0.01
 
     def beat() -> None:
@@ -129,7 +129,7 @@ def test_names_closure_over_plain_values() -> None:
     assert named(beat)
 
 
-def test_names_progress_bar_monitor() -> None:
+def test_reports_progress_bar_monitor_thread() -> None:
     tqdm = pytest.importorskip("tqdm")
     bar = tqdm.tqdm(total=3, file=io.StringIO())
     try:
@@ -318,7 +318,7 @@ def test_omits_threads_able_to_wake_others(work: Callable[..., Any], args: tuple
     assert not named(work, *args)
 
 
-def test_does_not_name_a_timer() -> None:
+def test_omits_timer_thread() -> None:
     timer = threading.Timer(30, print)
     try:
         with running(timer) as found:
@@ -378,7 +378,7 @@ def test_omits_thread_with_oversized_data() -> None:
     assert not named(has_been_given_plain_values, 0.01, within, {})
 
 
-def test_reports_line_and_idle_threads() -> None:
+def test_status_reports_line_and_idle_threads() -> None:
     said = status(threading.main_thread().ident or 0, 7)
     assert said.at is not None and said.at[0] == __file__ and said.inside == ""
     assert said.meets == "" and said.needs == () and 7 in said.idle

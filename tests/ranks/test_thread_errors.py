@@ -60,7 +60,7 @@ def raises_before_its_thread(rank: int, world_size: int) -> None:
         go.set()
 
 
-def test_names_the_threads_exception_first() -> None:
+def test_reports_thread_exception_first() -> None:
     with pytest.raises(RankFailed) as caught:
         launch(fills_in_threads, 1)
     first, *_ = str(caught.value).splitlines()
@@ -86,11 +86,11 @@ def test_wrong_value_keeps_thread_exception() -> None:
     assert "a thread of rank 0 raised IndexError: list index out of range" in verdict.message
 
 
-def test_respects_a_hook_of_the_learner() -> None:
+def test_respects_exception_hook_of_learner() -> None:
     run = launch(handles_its_thread, 1)
     assert (run.values, run.thread_errors) == ([["IndexError"]], ())
 
 
-def test_does_not_blame_later_threads() -> None:
+def test_ignores_later_thread_exceptions() -> None:
     with pytest.raises(RankFailed, match="rank 0 raised ValueError: first"):
         launch(raises_before_its_thread, 1)

@@ -206,7 +206,7 @@ def test_lists_main_thread_first() -> None:
         assert sorted(t.call for t in threads) == ["futex"] * 3 + ["read"] + ["sleep"] * 2
 
 
-def test_counts_switches_of_running_threads_only() -> None:
+def test_counts_switches_only_of_running_threads() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
         time.sleep(0.3)  # before it begins, it waits for Python's lock by the same call

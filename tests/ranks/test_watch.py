@@ -44,7 +44,7 @@ def one() -> torch.Tensor:
     return torch.ones(1)
 
 
-def test_diagnoses_a_cycle_of_receives() -> None:
+def test_diagnoses_cycle_of_receives() -> None:
     found = stuck(lambda r, n: dist.recv(one(), (r + 1) % n), 3)
     assert found.kind == "cycle" and "receives" in found.summary
     assert [wait.waits_for for wait in found.waits] == [(1,), (2,), (0,)]
@@ -52,7 +52,7 @@ def test_diagnoses_a_cycle_of_receives() -> None:
     assert where is not None and where.cell == "test_watch.py"
 
 
-def test_diagnoses_a_cycle_of_sends() -> None:
+def test_diagnoses_cycle_of_sends() -> None:
     found = stuck(lambda r, n: dist.send(one(), (r + 1) % n), 3)
     assert found.kind == "cycle" and "sends" in found.summary
 
@@ -100,7 +100,7 @@ def test_diagnoses_two_groups_in_different_orders() -> None:
     assert found.kind == "mismatched_collectives" and "different orders" in found.summary
 
 
-def test_names_different_shapes() -> None:
+def test_reports_different_shapes() -> None:
     found = launch(
         lambda r, n: dist.all_reduce(torch.ones(3 + r)), 4, on_failure="return", timeout=20
     ).failure
@@ -218,7 +218,7 @@ def stopping_a_rank(seconds: float, must: bool = True) -> Iterator[None]:
     assert stopped.is_set() or not must, "no rank was stopped"
 
 
-def test_no_alarm_during_large_transfers() -> None:
+def test_large_transfers_raise_no_alarm() -> None:
     def talk(rank: int, n: int) -> float:
         x = torch.ones(50_000_000)
         for _ in range(4):
@@ -228,7 +228,7 @@ def test_no_alarm_during_large_transfers() -> None:
     assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
 
 
-def test_monitored_barrier_names_missing_ranks_first() -> None:
+def test_monitored_barrier_reports_missing_ranks_first() -> None:
     def roll_call(rank: int, n: int) -> None:
         if rank not in {1, 3}:
             dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
@@ -260,7 +260,7 @@ def test_diagnoses_deadlock_after_long_trace() -> None:
     assert stuck(chatter).kind in {"cycle", "stuck"}
 
 
-def test_a_missing_key_is_named() -> None:
+def test_reports_missing_key() -> None:
     def waits(rank: int, n: int) -> None:
         store = dist.PrefixStore("mine", dist.distributed_c10d._get_default_store())
         if rank:
@@ -298,7 +298,7 @@ def test_externally_served_key_raises_no_alarm() -> None:
             other.kill()
 
 
-def test_names_peer_blocked_in_own_code() -> None:
+def test_reports_peer_blocked_in_own_code() -> None:
     found = stuck(STUCK["queue_of_the_peer"].work)
     assert found.guilty == (0,)
     assert found.summary.startswith("Rank 0 is blocked in its own code at ")
@@ -317,7 +317,7 @@ def test_shows_lines_of_other_threads() -> None:
     assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programs.py, line") == 3
 
 
-# --- looks from a busy machine: (rank, thread) -> number of times it has given up the processor -----------
+# --- samples of a busy machine: (rank, thread) -> number of times it has given up the processor -----------
 
 
 def test_recognizes_progress_of_connecting_rank() -> None:
@@ -384,7 +384,7 @@ class _Reduced(torch.utils.data.Dataset[torch.Tensor]):
         return item
 
 
-def test_names_collective_call_in_dataloader_worker() -> None:
+def test_reports_collective_call_in_dataloader_worker() -> None:
     def load(rank: int, n: int) -> None:
         list(torch.utils.data.DataLoader(_Reduced(), num_workers=1, multiprocessing_context="fork"))
 

@@ -46,7 +46,7 @@ def through(value: object) -> object:
 
 
 @given(VALUES)
-def test_plain_values_arrive_as_they_were(value: object) -> None:
+def test_plain_values_arrive_unchanged(value: object) -> None:
     got = through(value)
     assert got == value and type(got) is type(value)
 
@@ -130,7 +130,7 @@ def body(tree: object, raw: bytes = b"") -> bytearray:
         {"not": "a node"},
     ],
 )
-def test_hostile_trees_are_refused(tree: object) -> None:
+def test_rejects_hostile_trees(tree: object) -> None:
     with pytest.raises(wire.WireError):
         wire.decode(body(tree))
 
@@ -227,7 +227,7 @@ def yields() -> Iterator[int]:
         (np.array(["a", None]), r"\.tolist\(\)"),
     ],
 )
-def test_unreturnable_value_error_gives_remedy(value: object, says: str) -> None:
+def test_unreturnable_value_error_suggests_remedy(value: object, says: str) -> None:
     with pytest.raises(wire.CannotReturn, match=rf"value\['a'\]\[0\] is .*{says}"):
         wire.encode({"a": [value]})
 

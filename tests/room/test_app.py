@@ -106,7 +106,7 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-def test_stores_a_repeated_post_once(client: TestClient, store: Store) -> None:
+def test_stores_repeated_post_once(client: TestClient, store: Store) -> None:
     ana, event = join(client), CheckEvent(new_id(), "swap", "wrong")
     assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
     # an event of another learner with the same id is a different event
@@ -115,7 +115,7 @@ def test_stores_a_repeated_post_once(client: TestClient, store: Store) -> None:
 
 
 @pytest.mark.parametrize("code", ["", "abcd2346", "ABCD", "é" * 8, "x" * 100])
-def test_a_wrong_code_is_refused(client: TestClient, code: str) -> None:
+def test_rejects_wrong_code(client: TestClient, code: str) -> None:
     reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Eve", code)))
     assert reply.status_code == 403 and reply.text == "This is not the code of the room."
 
@@ -125,7 +125,7 @@ def test_accepts_code_in_capitals(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "é", KEY, CODE, "Bearer"])
-def test_a_forged_learner_is_refused(client: TestClient, store: Store, token: str) -> None:
+def test_rejects_forged_learner(client: TestClient, store: Store, token: str) -> None:
     event = CheckEvent(new_id(), "swap", "passed")
     reply = client.post(
         "/api/events",
@@ -179,7 +179,7 @@ def test_rejects_flood_of_events(client: TestClient, monkeypatch: pytest.MonkeyP
     assert post(client, ana, CheckEvent(new_id(), "swap", "wrong")) == 429
 
 
-def test_joins_from_one_address_are_limited(
+def test_limits_joins_from_single_address(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "MAX_JOINS_PER_MINUTE", 0)
@@ -191,7 +191,7 @@ def test_rejects_oversized_join_request(client: TestClient) -> None:
     assert client.post("/api/join", content=b" " * (MAX_JOIN_BYTES + 1)).status_code == 413
 
 
-def test_keeps_only_latest_code(client: TestClient, store: Store) -> None:
+def test_keeps_code_of_latest_hand(client: TestClient, store: Store) -> None:
     ana = join(client)
     hands = [HandEvent(new_id(), True, "swap", f"code {number}") for number in range(3)]
     for each in (*hands, hands[2]):  # the last hand is sent twice
@@ -266,7 +266,7 @@ def test_stores_printable_names_or_rejects_them(client: TestClient, name: bytes)
 
 @given(body=st.binary(max_size=300) | JSON.map(lambda data: msgspec.json.encode(data)))
 @settings(max_examples=60, deadline=None)
-def test_any_bytes_are_refused(client: TestClient, eve: dict[str, str], body: bytes) -> None:
+def test_tolerates_arbitrary_bytes(client: TestClient, eve: dict[str, str], body: bytes) -> None:
     for path in ("/api/events", "/api/join"):
         assert client.post(path, content=body, headers=eve).status_code in {200, 400}
 
@@ -291,11 +291,11 @@ def test_displayable_name_is_one_printable_line(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["\u3164", "\u2800\ufe0f", "\u200b\u115f"])
-def test_an_invisible_name_is_replaced(name: str) -> None:
+def test_replaces_invisible_name(name: str) -> None:
     assert app_module._displayable_name(name) == "someone"
 
 
-def test_accents_do_not_pile_up() -> None:
+def test_limits_combining_accents_in_name() -> None:
     shown = app_module._displayable_name("e" + "\u0301" * 60)
     assert sum(unicodedata.category(c) == "Mn" for c in shown) <= 2
 
@@ -305,12 +305,12 @@ def test_accents_do_not_pile_up() -> None:
 
 @pytest.mark.parametrize("path", ["/board", "/projected", "/news", "/play/0"])
 @pytest.mark.parametrize("cookie", ["", "x", CODE])
-def test_learners_do_not_see_the_board(client: TestClient, path: str, cookie: str) -> None:
+def test_learners_cannot_open_board(client: TestClient, path: str, cookie: str) -> None:
     reply = client.get(path, headers={"Cookie": f"real-ranks-room={cookie}"})
     assert reply.status_code == 403 and "teacher" in reply.text
 
 
-def test_the_key_opens_the_board(client: TestClient) -> None:
+def test_teacher_key_opens_board(client: TestClient) -> None:
     assert client.get("/enter?key=wrong").status_code == 403
     reply = client.get(f"/enter?key={KEY}")
     assert reply.status_code == 303 and "HttpOnly" in reply.headers["set-cookie"]

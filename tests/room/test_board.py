@@ -40,7 +40,7 @@ def board_at(board: Board, minute: float) -> dict[str, Any]:
     return board.news(board.open_page(), minute * MINUTE)
 
 
-def test_page_receives_everything_then_changes(board: Board) -> None:
+def test_page_receives_full_state_then_changes(board: Board) -> None:
     check(board, 1, 0, "wrong")
     page = board.open_page()
     first = board.news(page, 0)
@@ -82,7 +82,7 @@ def test_counts_only_current_mistakes(board: Board) -> None:
     assert board_at(board, 3)["mistakes"] == []
 
 
-def test_leaves_out_unknown_exercises_and_mistakes(board: Board) -> None:
+def test_omits_unknown_exercises_and_mistakes(board: Board) -> None:
     check(board, 1, 0, "wrong", "<b>a text of my own</b>")
     check(board, 1, 0, "wrong", name="<i>no exercise</i>")
     check(board, 1, 0, "<u>no outcome</u>")
@@ -90,7 +90,7 @@ def test_leaves_out_unknown_exercises_and_mistakes(board: Board) -> None:
     assert found["cells"] == [[1, "ping_pong", 1, False, "wrong"]] and found["mistakes"] == []
 
 
-def test_raised_hand_names_last_checked_exercise(board: Board) -> None:
+def test_raised_hand_shows_last_checked_exercise(board: Board) -> None:
     check(board, 1, 0, "wrong")
     board.apply_event(StoredEvent(1, MINUTE, HandEvent(ID, True)))
     board.apply_event(StoredEvent(2, 0, HandEvent(ID, True, "swap", "def swap(): ...")))
@@ -115,7 +115,7 @@ def test_counts_hands_and_lists_longest_raised(board: Board) -> None:
     assert len(found["codes"]) == MAX_HANDS
 
 
-def test_removed_learner_leaves_nothing(board: Board) -> None:
+def test_removed_learner_disappears_from_board(board: Board) -> None:
     page = board.open_page()
     board.news(page, 0)
     check(board, 1, 0, "wrong")

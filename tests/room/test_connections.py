@@ -91,7 +91,7 @@ def test_second_board_rejects_same_file(tmp_path: Path, forking_python: str) -> 
 
 
 @pytest.mark.parametrize("content", [None, b"not a database " * 100, b""])
-def test_names_invalid_room_file(tmp_path: Path, content: bytes | None) -> None:
+def test_reports_invalid_room_file(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "file"
     if content is None:
         file.mkdir()

@@ -84,8 +84,12 @@ def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
     return read
 
 
+<<<<<<< HEAD
 @pytest.mark.extended
 def test_check_sends_explaining_mistake_to_board(
+=======
+def test_check_sends_explained_mistake_to_board(
+>>>>>>> t7
     served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     assert "You have joined as Ana. From now on each check sends" in kernel.join(served)
@@ -106,7 +110,7 @@ disconnect()
     assert (kernel.folder / ".room.json").stat().st_mode & 0o077 == 0
 
 
-def test_without_a_room_nothing_is_kept(kernel: Kernel) -> None:
+def test_stores_nothing_without_room(kernel: Kernel) -> None:
     kernel.run(NOTES)
     assert kernel.files == set()
 

@@ -1,4 +1,4 @@
-"""500 learners, each with one check a second, lose no event. The test prints their waiting times."""
+"""500 learners with one check per second each lose no event. The test prints their waiting times."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def join(store: Store, tokens: list[str]) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(180)
-def test_a_large_class_loses_nothing(tmp_path: Path) -> None:
+def test_large_class_loses_no_events(tmp_path: Path) -> None:
     file = tmp_path / "room.sqlite3"
     tokens = [secrets.token_hex(32) for _ in range(LEARNERS)]
     with closing(Store(file)) as store:  # a board accepts fewer joins from one address at once

@@ -27,7 +27,7 @@ from tests.scripts.shapes import (
 
 FOLDER = Path(__file__).parent
 CHECK = ("--check-steps", "20")
-# torch itself reports a hang after 30 minutes. It is given this time.
+# torch itself reports a hang after 30 minutes, but here it has only this time.
 _HANG_S = 60.0
 
 
@@ -64,12 +64,12 @@ def shapes_page(names: Sequence[str]) -> Iterator[str]:
 
 
 def _compare(shape: Shape) -> tuple[str, float, bool]:
-    """Return the row of a right script, the ratio of times, and whether all is as it should be."""
+    """Return the row of a right script, the ratio of times, and whether everything is as expected."""
     script = shape.folder / f"{shape.name}.py"
     plain = under_torchrun(script, shape.ranks, shape.args)
     ours = under_course_run(script, shape.ranks, shape.args)
     checked = in_this_process(script, shape.ranks, shape.args, *CHECK)
-    # `course run` shows what workers write to stderr among their output
+    # `course run` shows the workers' stderr among their output
     is_same = ours.lines() - Counter(plain.errors.splitlines()) == plain.lines()
     is_same &= ours.code == plain.code
     is_quiet = "Silent fault" not in checked.errors and checked.code == 0
@@ -130,7 +130,7 @@ def _explain(bug: Bug, folder: Path) -> tuple[str, bool, bool]:
 
 
 def _describe(bug: Bug, ending: Ending) -> str:
-    """Describe what the text names."""
+    """Describe which of rank and lines the text names."""
     has_rank, has_lines = bug.is_named(ending)
     if ending.code is None:
         return "nothing: hangs"

@@ -68,7 +68,7 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Ending:
-    """How a job ended. code: None if it was ended after its time."""
+    """The ending of a job. code: None if the job was killed after its time limit."""
 
     code: int | None
     output: str
@@ -76,7 +76,7 @@ class Ending:
     seconds: float
 
     def lines(self) -> Counter[str]:
-        """Return the lines that ranks printed, without their ranks."""
+        """Return the lines printed by the ranks, without the ranks' numbers."""
         return Counter(_PREFIX.sub("", self.output).splitlines())
 
     @property

@@ -12,7 +12,7 @@ from tests.scripts.shapes import SHAPES, Shape, in_this_process, under_torchrun
 
 CHECK = ("--check-steps", "20")
 NOT_FOUND = {"a loss divided by the world size under DDP"}
-"""The values are those of a smaller loss, which a script may want."""
+"""Not found, because its values are those of a smaller loss, which a script may want."""
 QUICK_SHAPES = {"gan", "tensor_parallel", "own_module"}
 QUICK_BUGS = {
     "metrics gathered on the main process only",
@@ -40,7 +40,7 @@ def test_right_script_raises_no_alarm(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("bug", [_marked(b.about, b.about in QUICK_BUGS, b) for b in BUGS])
-def test_bug_is_named_with_line(bug: Bug, tmp_path: Path) -> None:
+def test_reports_bug_with_line(bug: Bug, tmp_path: Path) -> None:
     script = tmp_path / f"{bug.script}.py"
     script.write_text(bug.text())
     options = CHECK if bug.kind == SILENT else ()

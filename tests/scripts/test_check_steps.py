@@ -1,4 +1,4 @@
-"""`course run --check-steps`: silent faults, each with its line, and no alarm for what is intended."""
+"""`course run --check-steps`: silent faults, each with its line, and no alarm for intended differences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_fault_is_found(tmp_path: Path, kind: str) -> None:
+def test_finds_silent_fault(tmp_path: Path, kind: str) -> None:
     (finding,) = findings(tmp_path, FAULTS[kind])
     assert finding["kind"] == kind.removeprefix("different_start_")
     if kind == "reduced_twice":
@@ -97,7 +97,7 @@ def test_intended_differences_raise_no_alarm(tmp_path: Path, name: str) -> None:
     assert findings(tmp_path, INTENDED[name]) == []
 
 
-def test_script_stops_after_steps(tmp_path: Path) -> None:
+def test_script_stops_after_requested_steps(tmp_path: Path) -> None:
     text = (
         START + "for step in range(10**9):\n    backward(); optimizer.step(); print('step', step)\n"
     )
@@ -118,7 +118,7 @@ def test_counts_steps_of_short_script(tmp_path: Path, steps: int, said: str) -> 
     assert (ending.code, ending.errors) == (0, f"No silent fault found{said}\n")
 
 
-def test_failure_counts_more_than_findings(tmp_path: Path) -> None:
+def test_failure_outranks_findings(tmp_path: Path) -> None:
     text = FAULTS["never_reduced"] + "raise ValueError('no')\n"
     (tmp_path / "train.py").write_text(START + text)
     ending = in_this_process(tmp_path / "train.py", 2, (), "--check-steps", "20")
@@ -127,7 +127,7 @@ def test_failure_counts_more_than_findings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_rounding_is_no_difference(dtype: torch.dtype) -> None:
+def test_ignores_rounding_differences(dtype: torch.dtype) -> None:
     tensor = torch.randn(1000).to(dtype)
     rounded = tensor * (1 + torch.finfo(dtype).eps * torch.randn(1000)).to(dtype)
     assert not _digest(tensor).differs(_digest(rounded))
@@ -136,12 +136,12 @@ def test_rounding_is_no_difference(dtype: torch.dtype) -> None:
     assert _digest(tensor).differs(_digest(changed))
 
 
-def test_opposite_values_are_a_difference() -> None:
+def test_detects_different_opposite_values() -> None:
     assert _digest(torch.tensor([0.5, -0.5])).differs(_digest(torch.tensor([0.2, -0.2])))
 
 
 def test_parameter_may_be_equal_by_chance(tmp_path: Path) -> None:
-    """Adam's first step is as long for each gradient, so some parameters stay equal without any reduction."""
+    """Adam's first step has one length for all gradients, so parameters may stay equal without reduction."""
     text = "scale = torch.nn.Parameter(torch.ones(1))\n"
     text += "optimizer = torch.optim.Adam([*model.parameters(), scale])\nfor _ in range(9):\n"
     text += "    backward(lambda x: scale * model(x))\n    optimizer.step()\n"

@@ -34,7 +34,7 @@ def printed(command: str, *words: object) -> dict[str, Any]:
 
 
 def names_in(data: Any) -> Iterator[str]:
-    """Yield all keys, also of objects inside."""
+    """Yield all keys, including those of nested objects."""
     for value in (
         data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     ):
@@ -69,7 +69,7 @@ def test_page_lists_fields_of_explain() -> None:
 
 
 @pytest.mark.parametrize(("command", "code"), [("run", 4), ("explain", 1)])
-def test_missing_path_has_code_and_error(tmp_path: Path, command: str, code: int) -> None:
+def test_missing_path_error_has_exit_code(tmp_path: Path, command: str, code: int) -> None:
     result = CliRunner().invoke(main, [command, "--json", str(tmp_path / "none.py")])
     data = json.loads(result.stdout)
     assert set(data) == {"format", "exit_code", "error"}

@@ -1,4 +1,4 @@
-"""The programs of two pages run, and print what the pages say: DDP in twelve lines, and symptoms."""
+"""The programs of two pages run, and print the output shown there: DDP in twelve lines, and symptoms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_diff_begins_with_single_script() -> None:
     assert diff_side("-") == single_script()
 
 
-def test_twelve_lines_are_listed() -> None:
+def test_page_lists_twelve_lines() -> None:
     added = [line.strip() for line in ddp_script().splitlines()]
     kept = [line.strip() for line in single_script().splitlines()]
     new = [line for line in added if line not in kept and "import" not in line]
@@ -90,7 +90,7 @@ MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
     "11 saves `model`": (("model.module", "model"),),
     "12 is missing": (("dist.destroy_process_group()\n", ""),),
 }
-"""The edits of the correct script that make each mistake of the page's table."""
+"""For each mistake in the page's table, the edits of the correct script that make it."""
 QUICK = {"4 has `shuffle=True`", "6 is missing", "7 is missing"}
 
 
@@ -100,7 +100,7 @@ def table_rows() -> dict[str, str]:
     return dict(rows)
 
 
-def test_each_row_is_tested() -> None:
+def test_tests_cover_each_table_row() -> None:
     assert list(table_rows()) == list(MISTAKES)
 
 
@@ -109,7 +109,7 @@ def _case(name: str) -> object:
 
 
 @pytest.mark.parametrize("mistake", [_case(name) for name in MISTAKES])
-def test_mistake_is_answered_as_shown(tmp_path: Path, mistake: str) -> None:
+def test_mistake_output_matches_page(tmp_path: Path, mistake: str) -> None:
     text = ddp_script()
     for old, new in MISTAKES[mistake]:
         assert text.count(old) == 1
@@ -173,7 +173,7 @@ def is_same(shown: str, printed: str) -> bool:
     )
 
 
-def test_snippets_are_in_symptoms_script() -> None:
+def test_symptoms_script_contains_snippets() -> None:
     *snippets, script = blocks(SYMPTOMS_PAGE, "python")
     plain = [line.partition("  #")[0].strip() for line in script.splitlines()]
     for snippet in snippets:
@@ -181,7 +181,7 @@ def test_snippets_are_in_symptoms_script() -> None:
             assert line.partition("  #")[0].strip() in plain
 
 
-def test_symptoms_are_all_shown() -> None:
+def test_page_shows_all_symptoms() -> None:
     script = blocks(SYMPTOMS_PAGE, "python")[-1]
     symptoms = set(re.findall(r'symptom == "(\w+)"', script))
     shown = {command.split()[-1] for command, _ in console_runs(SYMPTOMS_PAGE)}

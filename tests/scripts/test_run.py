@@ -37,7 +37,7 @@ def run_text(folder: Path, text: str, *words: str, options: tuple[str, ...] = ()
     return course_run(*options, "train.py", *words)
 
 
-def test_script_finds_torchruns_surroundings(folder: Path) -> None:
+def test_script_environment_matches_torchrun(folder: Path) -> None:
     shown = "print(rank, sys.argv, __name__, __file__, sys.path[0], os.getcwd(), os.environ['LOCAL_RANK'])"
     result = run_text(folder, JOIN + shown, "--lr", "3", options=("--ranks", "4", "--nnodes", "2"))
     expected = {
@@ -56,7 +56,7 @@ def test_script_imports_its_own_helpers(folder: Path) -> None:
     assert "[rank 1] ['mine', 'mine']" in run_text(folder, text).stdout
 
 
-def test_module_runs_as_python_does(folder: Path) -> None:
+def test_module_runs_like_under_python(folder: Path) -> None:
     (folder / "pkg").mkdir()
     (folder / "pkg" / "__init__.py").write_text("print('package')\n")
     (folder / "pkg" / "conf.py").write_text("name = 'mine'\n")
@@ -71,13 +71,13 @@ def test_module_runs_as_python_does(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pkg.train", "../train", "train.py", "torch"])
-def test_missing_module_has_one_line(folder: Path, name: str) -> None:
+def test_missing_module_error_fits_one_line(folder: Path, name: str) -> None:
     result = course_run("-m", name)
     assert (result.exit_code, len(result.stderr.splitlines())) == (4, 1), result.output
     assert "module" in result.stderr
 
 
-def test_files_and_exit_handlers_end(folder: Path) -> None:
+def test_closes_files_and_runs_exit_handlers(folder: Path) -> None:
     text = "import atexit, os\natexit.register(print, 'bye')\n"
     text += "file = open('log' + os.environ['RANK'], 'w')\nfile.write('left open')\n"
     result = run_text(folder, text)
@@ -181,7 +181,7 @@ def test_explains_irreplaceable_processes(folder: Path, port: str, name: str) ->
     assert words in result.stderr and "Traceback" not in result.stdout
 
 
-def test_processes_without_group_are_started(folder: Path) -> None:
+def test_starts_processes_without_group(folder: Path) -> None:
     text = PROCESSES.replace("    join(rank, size)\n", "    return print(os.getppid() == size)\n")
     text = text.replace("(rank, 2)", "(rank, os.getpid())").replace("{method}", "fork")
     result = run_text(folder, text)
@@ -202,7 +202,7 @@ def test_processes_without_group_are_started(folder: Path) -> None:
         ("input()", 1, "Pass the value as an argument"),
     ],
 )
-def test_exit_code_tells_ending(folder: Path, ending: str, code: int, words: str) -> None:
+def test_exit_code_reflects_outcome(folder: Path, ending: str, code: int, words: str) -> None:
     result = run_text(folder, JOIN + ending)
     assert result.exit_code == code, result.output
     assert words in result.stderr
@@ -213,13 +213,13 @@ def test_os_exit_zero_is_success(folder: Path) -> None:
     assert run_text(folder, "import os\nos._exit(0)").exit_code == 0
 
 
-def test_deadlock_names_both_lines(folder: Path) -> None:
+def test_deadlock_reports_both_lines(folder: Path) -> None:
     result = run_text(folder, HANG)
     assert result.exit_code == 2
     assert "rank 0 calls barrier (train.py, line 5), while rank 1 calls all_reduce" in result.stderr
 
 
-def test_timeout_names_each_line(folder: Path) -> None:
+def test_timeout_reports_line_of_each_rank(folder: Path) -> None:
     text = "import time\ntime.sleep(60)"
     result = run_text(folder, text, options=("--timeout", "0.5"))
     assert result.exit_code == 3
@@ -227,7 +227,7 @@ def test_timeout_names_each_line(folder: Path) -> None:
     assert "--timeout SECONDS" in result.stderr
 
 
-def test_json_is_the_only_output(folder: Path) -> None:
+def test_prints_only_json(folder: Path) -> None:
     result = run_text(folder, "print('hello')\n" + HANG, options=("--json",))
     data = json.loads(result.stdout)
     assert (data["outcome"], data["exit_code"]) == ("deadlock", 2)
@@ -252,7 +252,7 @@ def test_github_shows_error_at_line(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert "50%25, or%0Amore" in line
 
 
-def test_port_in_use_is_explained(folder: Path) -> None:
+def test_explains_port_in_use(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run_text(folder, f"import os\nos.environ['MASTER_PORT'] = '{port}'\n{JOIN}")
@@ -278,7 +278,7 @@ BAD_INPUT = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUT)
-def test_bad_input_has_one_line(folder: Path, name: str) -> None:
+def test_bad_input_error_has_no_traceback(folder: Path, name: str) -> None:
     (folder / "ok.py").write_text("")
     (folder / "broken.py").write_text("def f(:")
     (folder / "a.ipynb").write_text("{}")

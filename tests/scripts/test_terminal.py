@@ -23,32 +23,32 @@ def printed(*pieces: tuple[int, bytes]) -> str:
     return stream.getvalue()
 
 
-def test_lines_stay_whole() -> None:
+def test_prints_only_whole_lines() -> None:
     assert printed((0, b"one "), (1, b"two\n"), (0, b"line\nand")) == (
         "[rank 1] two\n[rank 0] one line\n[rank 0] and\n"
     )
 
 
-def test_characters_stay_whole() -> None:
+def test_joins_split_characters() -> None:
     first, rest = "é\n".encode()[:1], "é\n".encode()[1:]
     assert printed((0, first), (0, rest)) == "[rank 0] é\n"
 
 
-def test_progress_bar_prints_its_end() -> None:
+def test_prints_final_progress_bar_state() -> None:
     bar = [b"\r 10%", b"\r 50%", b"\r100%\n"]
     assert printed(*[(0, piece) for piece in bar]) == "[rank 0] 100%\n"
     assert printed((0, b"\r 10%"), (0, b"\r 50%")) == "[rank 0]  50%\n"
 
 
-def test_windows_line_ends_are_kept() -> None:
+def test_converts_windows_line_ends() -> None:
     assert printed((0, b"a\r\nb\r\n")) == "[rank 0] a\n[rank 0] b\n"
 
 
-def test_endless_line_is_printed() -> None:
+def test_prints_endless_line() -> None:
     assert len(printed((0, b"x" * 200_001), (0, b"x"))) > 200_000
 
 
-def test_quiet_ranks_are_located(tmp_path: Path) -> None:
+def test_locates_quiet_ranks(tmp_path: Path) -> None:
     """Only on a terminal, so a pseudo-terminal reads the command's output."""
     (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")
     own, theirs = pty.openpty()

@@ -1,7 +1,7 @@
 """Draw the course's Mermaid diagrams for slides: `python -m tests.teaching.draw_diagrams mermaid.min.js`.
 
-The script is in the npm package mermaid (`npm pack mermaid`). Its text is in no file of the course: it has
-three megabytes, and slides need only what it draws.
+The script is in the npm package mermaid (`npm pack mermaid`). The course does not contain it, because it has
+three megabytes, and slides need only its drawings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walk through the slides of a deck in a browser, and say what does not fit."""
+"""Walk through the slides of a deck in a browser, and report everything that does not fit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SlideSize:
 
 
 def measure_slides(page: Page, deck: Path, shots: Path | None = None) -> list[SlideSize]:
-    """Show each slide of a deck; return how it looks. shots: a folder for a picture of each."""
+    """Show each slide of a deck, and return its measurements. shots: a folder for pictures of slides."""
     page.goto(deck.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     page.wait_for_load_state("networkidle")

@@ -25,7 +25,7 @@ _BLOCK = re.compile(r"(?<=<!-- programs -->\n).*?(?=<!-- end of programs -->)", 
 
 
 def with_programs(text: str) -> str:
-    """Return the text of the page with the programs as they are now."""
+    """Return the text of the page with the current programs."""
     known = read_lessons(find_workspace())
     parts = []
     for title, name, hours in PROGRAMS:

@@ -1,4 +1,4 @@
-"""`course sessions`: a path in sessions that fit, in its order, with breaks; and the paths themselves."""
+"""`course sessions`: a path in fitting sessions, in order and with breaks; and the paths themselves."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_takes_minutes_from_headings_or_estimates() -> None:
 
 
 @pytest.mark.parametrize("command", ["sessions", "plan"])
-def test_the_command_prints_a_program(command: str) -> None:
+def test_command_prints_program(command: str) -> None:
     done = CliRunner().invoke(main, [command, "--path", "ddp", "--hours", "4"])
     assert done.exit_code == 0
     path = paths()["ddp"]
@@ -81,7 +81,7 @@ def test_the_command_prints_a_program(command: str) -> None:
     assert path.goal in done.output and "0:00 to" in done.output
 
 
-def test_names_part_longer_than_session() -> None:
+def test_reports_part_longer_than_session() -> None:
     with pytest.raises(
         ValueError,
         match="The part “Find the rank that hangs, from flight records” takes 25 minutes",

@@ -142,7 +142,7 @@ def test_slides_have_title_body_and_time(path: Path) -> None:
 
 @pytest.mark.extended
 def test_slides_fit_and_fetch_nothing(page: Page, tmp_path: Path) -> None:
-    """A sample of all notebooks: this one has players' pictures, lanes, tables of verdicts and a curve."""
+    """This notebook is a sample of all: it has players' pictures, lanes, tables of verdicts and a curve."""
     asked, errors = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -155,7 +155,7 @@ def test_slides_fit_and_fetch_nothing(page: Page, tmp_path: Path) -> None:
     ]
 
 
-def test_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
+def test_player_plays_and_keeps_keyboard(page: Page, tmp_path: Path) -> None:
     """Notebook 00 is stored with a player, so nothing has to run here."""
     path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())
@@ -176,7 +176,7 @@ def test_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
+def test_speaker_view_shows_notes(page: Page, tmp_path: Path) -> None:
     path = write_slides([whole(SOLVED[2])], tmp_path / "02.html", run=False)
     page.goto(path.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
@@ -234,7 +234,7 @@ def test_slides_of_every_notebook_fit(
 
 @pytest.fixture(params=SOLVED, ids=lambda path: path.stem)
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Make slides with players; before the browser, whose driver has an event loop of its own."""
+    """Make slides with players, before starting the browser, whose driver has a separate event loop."""
     return write_slides([whole(request.param)], tmp_path / "live.html")
 
 

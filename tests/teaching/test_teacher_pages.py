@@ -32,7 +32,7 @@ def test_exercise_pages_list_known_mistakes(tmp_path: Path) -> None:
         assert "A solution" in text and text.count("<pre") > len(known)
 
 
-def test_a_learners_copy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_learner_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from helpers.course.workspace import Workspace
 
     monkeypatch.setattr("helpers.course.workspace.find_workspace", lambda: Workspace(tmp_path))

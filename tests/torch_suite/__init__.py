@@ -1,1 +1,1 @@
-"""The multi-process tests that torch ships, run by plain processes and by the engine, and compared."""
+"""torch's multi-process tests, run by plain processes and by the engine, with a comparison of the results."""

@@ -26,7 +26,7 @@ from torch.testing._internal.distributed.rpc.tensorpipe_rpc_agent_test_fixture i
 )
 
 PASSED, SKIPPED = "passed", "skipped"
-# What the decorators that skip a test exit with.
+# Exit codes of the decorators that skip a test.
 _SKIPS = {skip.exit_code for skip in TEST_SKIPS.values()}
 
 
@@ -60,7 +60,7 @@ def names(suite: str) -> list[str]:
 
 
 def world_size_of(suite: str, name: str) -> int:
-    """Return how many ranks a test needs."""
+    """Return the number of ranks that a test needs."""
     if suite == "c10d":
         return int(os.environ["WORLD_SIZE"])
     return int(SUITES[suite][name.partition(".")[0]]("runTest").world_size)
@@ -69,7 +69,7 @@ def world_size_of(suite: str, name: str) -> int:
 def run(rank: int, world_size: int, suite: str, name: str, folder: str, joins: bool) -> str:
     """Run one rank of a test, as torch's `_run` does; return PASSED or SKIPPED, or raise its error.
 
-    folder: of all ranks of this run. joins: whether the rank must join the default process group first.
+    folder: shared by all of its ranks. joins: whether the rank must join the default process group first.
     """
     made_in, _, method = name.partition(".")
     os.environ |= {

@@ -18,7 +18,7 @@ import torch
 from tests.torch_suite import cases
 from tests.torch_suite.run_folder import DEADLINE_S, folder_of_a_run
 
-# What other ranks do after a failure says nothing new.
+# The other ranks' actions after a failure add no information.
 GRACE_S = 3.0
 FORK = mp.get_context("fork")
 

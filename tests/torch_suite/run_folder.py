@@ -1,4 +1,4 @@
-"""What all runs of one of torch's tests have in common: a folder, and a deadline."""
+"""The folder and the deadline that all runs of torch's tests have in common."""
 
 from __future__ import annotations
 

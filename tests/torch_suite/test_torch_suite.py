@@ -1,7 +1,7 @@
-"""The multi-process tests that torch ships end on the engine's ranks as in plain processes.
+"""torch's multi-process tests end on the engine's ranks as in plain processes.
 
 `make soak TEST_ARGS="tests/torch_suite"` tries a torch: all tests of process groups, and a sample of those of
-RPC, by `launch`; a sample of the former in `%%ranks` cells.
+RPC, by `launch`, and a sample of the former in `%%ranks` cells.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from tests.torch_suite.run_folder import DEADLINE_S, folder_of_a_run
 ROOT = Path(__file__).parents[2]
 WORLD_SIZE = 3
 C10D_PARTS, RPC_PARTS = 8, 4
-# Every so manieth test of RPC, and of process groups in cells.
+# Sampling intervals: for tests of RPC, and for tests of process groups in cells.
 RPC_STEP, CELLS_STEP = 8, 10
 START_S, SLACK_S = 180.0, 60.0
-# torch's modules read these when they are imported: in the rank server, too.
+# torch's modules read these variables when they are imported, also in the rank server.
 READ_AT_IMPORT = {"BACKEND": "gloo", "WORLD_SIZE": str(WORLD_SIZE)}
-# Endings of a rank of which nothing is heard, and what the engine calls them.
+# The engine's names for the endings of a rank that sends no message.
 SILENT = {"Deadlock", "RankTimeout", "RankDied"}
 TRIES = 3
-"""A busy machine fails torch's tests, plain ones too: what ends differently is tried again in both ways."""
+"""On a busy machine, torch's tests may also fail plainly, so after a difference both ways are tried again."""
 DIFFERS = {
     "test_dynamic_rpc_init_rpc_without_rank": "it wants no RANK, which ranks have, as under torchrun",
     "test_clean_context_during_backward": "it calls sys.exit(0), which counts as returning",
 }
 
-# How each rank ended, or the kind of error with which a launch did.
+# Each rank's ending, or the kind of error raised by a launch.
 End = list[str] | str
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
@@ -50,7 +50,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module", autouse=True)
 def environment() -> Iterator[None]:
-    """Start a rank server of this module's own, which has what torch's modules read."""
+    """Start a separate rank server for this module, with the variables that torch's modules read."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in READ_AT_IMPORT.items():
             patch.setenv(name, value)
@@ -60,7 +60,7 @@ def environment() -> Iterator[None]:
 
 
 def plainly(suite: str, *words: str) -> list[Any]:
-    """Run `tests.torch_suite.plain`; return what it printed."""
+    """Run `tests.torch_suite.plain`, and return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.torch_suite.plain", suite, *words],
         env={**os.environ, **READ_AT_IMPORT, "OMP_NUM_THREADS": "1"},
@@ -129,7 +129,7 @@ def in_a_cell(kernel: Kernel, suite: str, name: str) -> End:
 
 
 def is_alike(plain: Sequence[str], engine: End) -> bool:
-    """Whether both ended well in the same way, or both by the same kind of error."""
+    """Return whether both ended well in the same way, or both by the same kind of error."""
     if isinstance(engine, list):
         return list(plain) == engine
     return engine in plain or ("nothing" in plain and engine in SILENT)
@@ -143,7 +143,7 @@ def compare(suite: str, names: Sequence[str], run: Callable[[str, str], End]) ->
     for _ in range(TRIES):
         differ = {}
         for name, plain in plainly(suite, *todo) if todo else []:
-            # What needs a GPU skips itself, at once: the engine has nothing to show there.
+            # Tests that need a GPU skip themselves at once, so they say nothing about the engine.
             skipped = set(plain) == {"skipped"}
             engine = plain if skipped else run(suite, name)
             if is_alike(plain, engine):

@@ -37,7 +37,7 @@ def around(saved: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_saves_a_run_as_chrome_trace(tmp_path: Path) -> None:
+def test_saves_run_as_chrome_trace(tmp_path: Path) -> None:
     run = Run(2, [None, None], ["", ""], ping_pong())
     path = run.save_trace(tmp_path / "run.json")
     assert path == tmp_path / "run.json"
@@ -80,7 +80,7 @@ def test_arrows_connect_sends_to_recvs(trace: Trace) -> None:
         assert [one["name"] for one in around(saved, end)] == ["recv"]
 
 
-def test_nothing_overlaps_on_a_row() -> None:
+def test_row_contains_no_overlapping_slices() -> None:
     calls = [
         event(0, seq, "send", start, end, peer=1, asynchronous=True)
         for seq, (start, end) in enumerate([(0, 9), (1, 5), (2, 3), (5, 6), (9, 10), (4, 20)])
@@ -110,14 +110,14 @@ def test_unfinished_call_has_only_begin_event() -> None:
     assert not flows(saved)
 
 
-def test_line_reports_omit_machine_paths() -> None:
+def test_saved_lines_omit_machine_paths() -> None:
     place = Place("/somewhere/of/mine.py", 7, "f", "cell 5")
     saved = chrome_trace(Trace(1, (event(0, 0, "barrier", 0, 1, where=place),)))
     assert slices(saved)[0]["args"]["line"] == "cell 5, line 7"
     assert "somewhere" not in json.dumps(saved)
 
 
-def test_saves_an_empty_trace() -> None:
+def test_saves_empty_trace() -> None:
     saved = chrome_trace(Trace(2))
     assert {e["ph"] for e in saved["traceEvents"]} == {"M"}
 
@@ -149,7 +149,7 @@ def profile_of(rank: int, world_size: int = 2) -> dict[str, Any]:
     return {"distributedInfo": info, "baseTimeNanoseconds": 1000, "traceEvents": events}
 
 
-def test_a_profile_becomes_a_trace() -> None:
+def test_converts_profile_to_trace() -> None:
     trace = profiled([profile_of(1), profile_of(0)])
     assert trace.world_size == 2
     backward, reduce, recv = trace.of(1)
@@ -175,7 +175,7 @@ def test_rejects_incomplete_or_invalid_profiles(traces: Any, says: str) -> None:
         profiled(traces)
 
 
-def test_a_saved_span_is_an_event() -> None:
+def test_saves_span_as_event() -> None:
     span = Event(0, 0, "span", "work", start_ns=5, end_ns=1_000_005)
     (one,) = slices(chrome_trace(Trace(1, (span,))))
     assert (one["name"], one["cat"], one["dur"], one["args"]) == ("work", "span", 1000.0, {})

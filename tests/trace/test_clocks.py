@@ -72,7 +72,7 @@ def too_early(trace: Trace) -> Iterator[tuple[Event, Event]]:
 
 
 @given(worlds())
-def test_nothing_arrives_before_it_was_sent(made: tuple[Trace, Trace]) -> None:
+def test_messages_arrive_after_being_sent(made: tuple[Trace, Trace]) -> None:
     true, written = made
     found = align_hosts(written)
     assert not list(too_early(found))

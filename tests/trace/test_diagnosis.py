@@ -272,7 +272,7 @@ def test_stored_worlds_have_programs_and_explanations() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_kind_of_deadlock_is_explained(name: str) -> None:
+def test_explains_each_kind_of_deadlock(name: str) -> None:
     world = stored(name)
     found = diagnose(world.states, world.trace)
     _, kind, guilty, summary, advice = EXPECTED[name]
@@ -289,7 +289,7 @@ def test_world_has_one_first_cause(name: str) -> None:
     assert first == [EXPECTED[name][0]], "give one of two causes with equal evidence a lower number"
 
 
-def test_causes_explain_recorded_worlds() -> None:
+def test_recorded_worlds_cover_all_causes() -> None:
     names = [cause.name for cause in CAUSES]
     assert len(set(names)) == len(names)
     assert set(names) == {expected[0] for expected in EXPECTED.values()}, (
@@ -298,14 +298,14 @@ def test_causes_explain_recorded_worlds() -> None:
 
 
 def test_last_cause_fits_every_world() -> None:
-    """So `diagnose` always finds a diagnosis."""
+    """Because of this cause, `diagnose` always finds a diagnosis."""
     world = stuck_world([], Trace(0))
     causes = [cause for cause, _ in explanations(world, after=Priority.UNRECORDED)]
     assert [cause.name for cause in causes] == ["unknown"]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_committed_world_has_no_folders(name: str) -> None:
+def test_stored_world_contains_no_paths(name: str) -> None:
     text = (FOLDER / f"{name}.json").read_text()
     assert not re.search(r"(?<![\w.])/\w|file:/|[A-Z]:\\", text)
     assert plain_world(stored(name)) == stored(name)
@@ -355,14 +355,14 @@ def test_recognizes_continuable_world() -> None:
         ({"dtype": "float64"}, "sends float64"),
     ],
 )
-def test_names_mismatched_messages(changes: dict[str, object], says: str) -> None:
+def test_reports_mismatched_messages(changes: dict[str, object], says: str) -> None:
     trace = _changed(stored("tags").trace, tag=1)
     assert describe_mismatch(trace) == ""
     send, recv = trace
     assert says in describe_mismatch(replace(trace, events=(replace(send, **changes), recv)))
 
 
-def test_names_mismatched_collectives() -> None:
+def test_reports_mismatched_collectives() -> None:
     said = describe_mismatch(stored("different_shapes").trace)
     assert "rank 0 calls all_reduce of 3 float32" in said and "of 4 float32" in said
     assert "rank 1 calls broadcast" in describe_mismatch(stored("another_collective").trace)

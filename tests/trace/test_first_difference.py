@@ -141,7 +141,7 @@ def failure_of(program: Program, size: int) -> RankFailure | None:
 
 
 @pytest.mark.parametrize("program", DIFFERENT, ids=lambda program: program.__name__)
-def test_names_first_differing_calls(program: Program) -> None:
+def test_reports_first_differing_calls(program: Program) -> None:
     failure = failure_of(program, DIFFERENT[program])
     if program is parts_that_disagree:
         assert isinstance(failure, RankDied), failure
@@ -172,7 +172,7 @@ def sizes_of_one_helper(rank: int, n: int) -> None:
         dist.barrier()
 
 
-def test_names_callers_of_shared_helper() -> None:
+def test_reports_callers_of_shared_helper() -> None:
     failure = failure_of(calls_of_one_helper, 2)
     assert isinstance(failure, Deadlock), failure
     sentence = failure.diagnosis.summary.split("). ", 1)[0]

@@ -29,13 +29,13 @@ HERE = "tcp://localhost:1"
         ([(0, 2), (1, 2), (0, 1)], "Ranks 0 and 2 call init_process_group as rank 0 at the same"),
     ],
 )
-def test_names_wrong_numbers(calls: list[tuple[int, int]], says: str) -> None:
+def test_reports_inconsistent_join_numbers(calls: list[tuple[int, int]], says: str) -> None:
     joins = {rank: JoinCall(*call, HERE) for rank, call in enumerate(calls)}
     problem = find_join_problem(joins, len(calls))
     assert problem is not None and says in problem.summary
 
 
-def test_names_different_places() -> None:
+def test_reports_different_rendezvous_addresses() -> None:
     joins = {rank: JoinCall(rank, 2, f"tcp://localhost:{rank}") for rank in range(2)}
     problem = find_join_problem(joins, 2)
     assert problem is not None and problem.guilty == (0, 1)

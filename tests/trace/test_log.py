@@ -317,7 +317,7 @@ def test_ring_keeps_last_records(monkeypatch: pytest.MonkeyPatch) -> None:
         logs.close()
 
 
-def test_ended_calls_are_dropped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drops_matching_ended_calls_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector_module, "KEPT_CALLS", 10)
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     for rank in range(2):

@@ -56,7 +56,7 @@ def message(sent: dict[str, Any], received: dict[str, Any]) -> list[Event]:
         (message({}, {"shape": (9,)}), ""),
     ],
 )
-def test_describes_a_mismatch_in_one_sentence(events: list[Event], says: str) -> None:
+def test_describes_mismatch_in_one_sentence(events: list[Event], says: str) -> None:
     assert describe_mismatch(Trace(2, tuple(events))) == says
 
 
@@ -71,6 +71,6 @@ def test_describes_a_mismatch_in_one_sentence(events: list[Event], says: str) ->
         ([call(0, "barrier"), call(1, "barrier", nbytes=0)], None),
     ],
 )
-def test_names_the_kind_of_mismatch(events: list[Event], problem: str | None) -> None:
+def test_identifies_kind_of_mismatch(events: list[Event], problem: str | None) -> None:
     [collective] = Trace(2, tuple(events)).collectives()
     assert find_problem(collective) == problem

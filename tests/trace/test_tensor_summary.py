@@ -38,11 +38,11 @@ def test_large_tensor_summary_includes_digest() -> None:
     assert summarize([one]).startswith("[0 0 0 … #")
 
 
-def test_shows_the_first_of_many_tensors() -> None:
+def test_shows_first_of_many_tensors() -> None:
     assert summarize([torch.tensor(n) for n in range(6)]) == "0, 1, 2, 3 …"
 
 
-def test_a_freed_storage_is_not_read() -> None:
+def test_skips_freed_storage() -> None:
     tensor = torch.ones(4)
     tensor.untyped_storage().resize_(0)
     assert summarize([tensor]) == "?"

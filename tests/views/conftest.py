@@ -10,6 +10,6 @@ from tests.views.builders import ping_pong, receive_first
 
 @pytest.fixture(scope="session", autouse=True)
 def fonts_are_loaded() -> None:
-    """Draw once in each font: matplotlib keeps their files open, which is not a leak of a test's."""
+    """Draw once in each font: matplotlib keeps their files open, which is not a test's leak."""
     timeline(ping_pong())._repr_png_()
     wait_graph(Diagnosis("cycle", "", "", receive_first()))._repr_png_()

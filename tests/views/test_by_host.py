@@ -1,4 +1,4 @@
-"""Runs on several hosts: each view says which host has which ranks, and what is sent between hosts."""
+"""Runs on several hosts: each view shows the hosts of the ranks, and the traffic between hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHERE = "n1: ranks 0, 1; n2: ranks 2, 3"
 
 
 def two_levels() -> Trace:
-    """First a sum in each host, then one between hosts, then a message in a host and one between hosts."""
+    """A sum within each host, a sum between hosts, a message within a host, and a message between hosts."""
     rows = []
     for rank in range(4):
         inside, between = ((0, 1), (2, 3))[rank // 2], ((0, 2), (1, 3))[rank % 2]
@@ -106,7 +106,7 @@ def test_grid_has_row_for_each_host() -> None:
     assert "host" not in odd, "hosts of different sizes are not rows"
 
 
-def test_a_wait_graph_names_hosts() -> None:
+def test_wait_graph_shows_hosts() -> None:
     waits = tuple(
         CallWait(
             rank,

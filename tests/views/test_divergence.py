@@ -39,7 +39,7 @@ def test_many_pairs_have_legend_and_picture() -> None:
     assert picture._repr_png_().startswith(b"\x89PNG")
 
 
-def test_draws_empty_picture_rejects_unequal_lengths() -> None:
+def test_draws_nothing_and_rejects_unequal_lengths() -> None:
     assert divergence({})._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="zip"):
         divergence({"uneven": (weights(1, 2), weights(1))})

@@ -45,7 +45,7 @@ def test_text_of_deadlock_lists_waits() -> None:
     )
 
 
-def test_text_of_failure_names_root_cause() -> None:
+def test_text_of_failure_shows_root_cause() -> None:
     assert lanes_text(failed()) == (
         "rank 0 | a\n"
         "rank 1 | b\n"
@@ -137,7 +137,7 @@ def test_html_shows_cause_before_ranks() -> None:
     assert "timed out after 3 s" in read(lanes_html(timed_out)).text
 
 
-def test_html_shows_only_known_none_results() -> None:
+def test_failed_run_html_omits_none_results() -> None:
     assert read(lanes_html(run_of(["x", ""], [None, 1]))).text.count("returned None") == 1
     assert "returned None" not in lanes_html(failed())
 

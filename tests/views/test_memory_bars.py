@@ -1,4 +1,4 @@
-"""A bar for each rank, as long as what it holds; the text says the same in bytes."""
+"""A bar for each rank shows its memory, and the text gives the same numbers in bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_draws_predicted_size_as_line() -> None:
     assert axes.get_xlim()[1] > 1200
 
 
-def test_the_text_gives_every_number() -> None:
+def test_text_lists_every_number() -> None:
     assert memory_bars(HELD, predicted={"sharded": [800, 800]}).text.splitlines() == [
         "bytes held by each rank:",
         "  whole, rank 0: weights 400, state 800; 1,200 in total",

@@ -37,7 +37,7 @@ def test_file_extension_selects_picture_format(tmp_path: Path, ending: str) -> N
     assert path.read_bytes().startswith(start)
 
 
-def test_pyplot_never_hears_of_a_picture() -> None:
+def test_pictures_never_import_pyplot() -> None:
     code = (
         "import sys; from tests.views.builders import ping_pong; "
         "from helpers.views.timeline import timeline; "

@@ -1,4 +1,4 @@
-"""What the page that plays a run is given. How it plays is tried in tests/browser."""
+"""Test the data of the page that plays a run. tests/browser tests how it plays."""
 
 from __future__ import annotations
 

@@ -89,12 +89,12 @@ def test_finds_ranks_inside_larger_tuples() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [0, 1], {}, {"tp": 3}, {"tp": torch.ones(2)}])
-def test_other_values_are_refused_in_words(value: object) -> None:
+def test_explains_rejected_values(value: object) -> None:
     with pytest.raises(ValueError, match="must return its groups|are a list of numbers"):
         mesh_groups(run_of(value), per_host=2)
 
 
-def test_refuses_a_row_without_ranks() -> None:
+def test_refuses_row_without_ranks() -> None:
     with pytest.raises(ValueError, match="at least one column"):
         rank_grid(GRID, cols=0)
     with pytest.raises(ValueError, match="at least one rank"):

@@ -1,4 +1,4 @@
-"""The lanes of a job under torchrun and its restart timeline, drawn from rounds that are made up."""
+"""The lanes of a job under torchrun and its restart timeline, drawn from invented rounds."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def exchange(op_first: str) -> Trace:
     rows: list[list[Event]] = []
     for rank in (0, 1):
         ops = ["send", "recv"] if op_first == "send" else ["recv", "send"]
-        # the other's message is there (end) before this rank sends, but it has not waited for it
+        # the other's message has arrived (end) before this rank sends, but it has not waited for it
         rows.append(
             [
                 replace(
@@ -69,7 +69,7 @@ def test_nonblocking_exchange_takes_one_round(first: str) -> None:
     assert arrows(exchange(first)) == [[(0, 1), (1, 0)]]
 
 
-def test_a_blocking_exchange_is_two_rounds() -> None:
+def test_blocking_exchange_takes_two_rounds() -> None:
     trace = trace_of([*sends(1), ("recv", 1, 5)], [("recv", 0, 0), ("send", 0, 5)])
     assert arrows(trace) == [[(0, 1)], [(1, 0)]]
 
@@ -83,11 +83,11 @@ def test_mutual_waits_end_round_count() -> None:
     assert arrows(trace) == []
 
 
-def test_counts_the_rounds_of_a_ring() -> None:
+def test_counts_rounds_of_ring() -> None:
     assert len(port_rounds(ring(4, 3))) >= 3
 
 
-def test_the_text_names_every_round() -> None:
+def test_text_lists_every_round() -> None:
     picture = rounds({"to and fro": ping_pong(2), "silent": Trace(3)})
     assert picture.text == (
         "to and fro: 2 ranks, 4 rounds\n  1: 0 → 1\n  2: 1 → 0\n  3: 0 → 1\n  4: 1 → 0\n"
@@ -99,7 +99,7 @@ def test_the_text_names_every_round() -> None:
     assert picture._repr_png_()
 
 
-def test_many_rounds_are_capped() -> None:
+def test_caps_number_of_listed_rounds() -> None:
     picture = rounds({"long": ping_pong(40)})
     assert picture.text.endswith("\n  … and 48 more")
     assert picture._repr_png_() == rounds({"long": ping_pong(40)})._repr_png_()

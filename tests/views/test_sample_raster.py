@@ -20,7 +20,7 @@ def test_text_lists_samples_and_repetitions() -> None:
     ]
 
 
-def test_epochs_have_panels_and_samples_cells() -> None:
+def test_draws_panel_for_each_epoch() -> None:
     picture = sample_raster([[[0, 2], [1, 0]]] * 3, title="three epochs")
     panels = picture.figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["epoch 0", "epoch 1", "epoch 2"]
@@ -35,12 +35,12 @@ def test_draws_many_samples_and_empty_ranks() -> None:
     assert picture._repr_png_().startswith(b"\x89PNG")
 
 
-def test_repeated_counts_over_all_ranks() -> None:
+def test_counts_repeated_samples_over_ranks() -> None:
     assert repeated_samples([[3, 1], [1, 2], [3]]) == [1, 3]
 
 
 @pytest.mark.parametrize("nothing", [[], [[]]])
-def test_nothing_to_draw_is_said(nothing: list[list[list[int]]]) -> None:
+def test_rejects_empty_input(nothing: list[list[list[int]]]) -> None:
     with pytest.raises(ValueError, match="one epoch and one rank"):
         sample_raster(nothing)
 

@@ -67,7 +67,7 @@ def test_rejects_orders_with_cyclic_waits() -> None:
         schedule({"turned round": ["F0 B0 F1 B1", "F0 F1 B0 B1"]})
 
 
-def test_a_rank_may_have_several_stages() -> None:
+def test_rank_may_have_several_stages() -> None:
     first, second = plan_lanes([["0F0", "2F0", "2B0", "0B0"], ["1F0", "3F0", "3B0", "1B0"]])
     assert [(piece.stage, piece.start) for piece in first] == [
         ("0", 0),
@@ -94,7 +94,7 @@ def test_backward_may_have_two_halves() -> None:
     assert max_held(["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]) == 2
 
 
-def test_names_ranks_with_impossible_actions() -> None:
+def test_reports_ranks_with_impossible_actions() -> None:
     with pytest.raises(ValueError, match="rank 0 waits to run 0B0, rank 1 waits to run 1W0"):
         plan_lanes([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
 
@@ -105,7 +105,7 @@ def test_rejects_invalid_action_names(action: str) -> None:
         schedule({"odd": [["F0", action]]})
 
 
-def test_plan_text_gives_bubble_and_microbatches() -> None:
+def test_plan_text_reports_bubble_and_microbatches() -> None:
     text = str(schedule({"tiny": ["F0 F1 B0 B1", "F0 B0 F1 B1"]}))
     assert text.splitlines() == [
         "tiny: bubble 33 % predicted",
@@ -132,7 +132,7 @@ def test_measured_times_start_at_first_forward() -> None:
     assert [(piece.start, piece.end) for piece in second] == [(10, 20), (20, 30)]
 
 
-def test_a_run_without_stages_is_refused() -> None:
+def test_rejects_run_without_stages() -> None:
     with pytest.raises(ValueError, match="none: no rank of this run recorded spans"):
         schedule({"none": Trace(2)})
 

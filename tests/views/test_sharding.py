@@ -1,4 +1,4 @@
-"""Each element of a matrix says who holds it; the text says it by rows and columns."""
+"""Each element of a matrix shows the ranks that hold it, and the text lists them by rows and columns."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def test_rejects_undrawable_tensors(whole: torch.Tensor, value: object, message:
         sharding({"w": whole}, run_of_parts(value))
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_rejects_empty_input() -> None:
     with pytest.raises(ValueError, match="at least one tensor"):
         sharding({}, run_of_parts({}))

@@ -1,4 +1,4 @@
-"""Results show themselves to a caller of the public functions, and are plain data to everybody else."""
+"""Results display themselves for callers of the public functions, and are plain data for all others."""
 
 from __future__ import annotations
 

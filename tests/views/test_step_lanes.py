@@ -14,7 +14,7 @@ STEP: Row = (("span", "forward", 0, 2), ("span", "backward", 2, 8), ("span", "st
 
 
 def trace_of(*calls: tuple[int, int | None], before: Row = ()) -> Trace:
-    """Return a trace of one rank: what was before, then a step with all_reduces at these times."""
+    """Return a trace of one rank: earlier spans, then a step with all_reduces at these times."""
     row = [*before, *STEP, *(("all_reduce", "all_reduce", *times) for times in calls)]
     row.sort(key=lambda each: each[2])
     events: list[Event] = [
@@ -30,7 +30,7 @@ def test_text_counts_calls_issued_during_backward() -> None:
     assert "early: 3 all_reduces, 2 issued while backward runs" in text
 
 
-def test_draws_only_the_last_step() -> None:
+def test_draws_only_last_step() -> None:
     before: Row = (("span", "forward", -20, -18), ("all_reduce", "all_reduce", -15, -12))
     step = last_step(trace_of((3, 5), before=before), 0, "forward")
     assert step is not None
@@ -38,7 +38,7 @@ def test_draws_only_the_last_step() -> None:
     assert len(step.calls) == 1
 
 
-def test_leaves_out_rank_without_steps() -> None:
+def test_omits_rank_without_steps() -> None:
     nothing = Trace(1)
     text = str(step_lanes({"nothing": nothing, "a step": trace_of((3, 5))}))
     assert "a step" in text and "nothing" not in text

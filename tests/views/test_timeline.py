@@ -48,14 +48,14 @@ def bars(picture: Picture) -> Counter[str]:
 
 
 def legend(picture: Picture) -> list[str]:
-    """Return what is written below the lanes, the kinds of mark."""
+    """Return the legend below the lanes, which lists the kinds of marks."""
     below = dict(drawing(picture).about)["bottom"]
     words = [m for m in drawing(picture).fixed if isinstance(m, Word) and m.points[0][1] > below]
     return [word.text for word in words]
 
 
 def names(picture: Picture) -> list[str]:
-    """Return the names at bars, in no order."""
+    """Return the names next to bars, in any order."""
     return [m.text for m in drawing(picture).marks if isinstance(m, Word) and m.mono]
 
 
@@ -98,7 +98,7 @@ def test_orders_ranks_and_connects_messages() -> None:
     assert down.at == (send.at[0], recv.at[1]) and down.head
 
 
-def test_playback_gives_longer_steps_more_room() -> None:
+def test_playback_spaces_steps_by_duration() -> None:
     slow = [
         event(0, 0, "send", 0, 1, peer=1),
         event(0, 1, "span", 1, 2),
@@ -242,7 +242,7 @@ def test_same_trace_gives_identical_output() -> None:
     assert timeline(slower).text == first.text, "no times in the text"
 
 
-def test_hostile_traces_are_drawn() -> None:
+def test_draws_hostile_traces() -> None:
     huge = 2**70
     rows = [
         event(0, 0, "send", 5, 1, peer=99, call="$\\frac{$<b>\x00\n" + "x" * 10_000),
@@ -261,7 +261,7 @@ def test_hostile_traces_are_drawn() -> None:
     assert "\x00" not in picture.text
 
 
-def test_caps_the_drawing_and_says_so() -> None:
+def test_caps_drawing_and_reports_omissions() -> None:
     picture = timeline(ping_pong(1000))
     assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MAX_BARS
     assert len(arrows(picture)) == 500
@@ -286,7 +286,7 @@ def test_draws_runs_and_rejects_other_values() -> None:
         timeline([1, 2])  # type: ignore[arg-type]
 
 
-def test_folds_repeated_calls_in_the_text() -> None:
+def test_folds_repeated_calls_in_text() -> None:
     assert fold_repetitions(list("aaab")) == [("a ×3", 3), ("b", 1)]
     assert fold_repetitions(list("ababab")) == [("(a, b) ×3", 6)]
     assert fold_repetitions(list("ababcababc")) == [("((a, b) ×2, c) ×2", 10)]
@@ -304,7 +304,7 @@ def test_overlapping_calls_use_separate_rows() -> None:
     assert layout.call_rows == 3 and layout.span_rows == 0
 
 
-def test_labels_name_peer_root_and_tag() -> None:
+def test_labels_contain_peer_root_and_tag() -> None:
     assert label_of(event(0, 0, "send", 0, 1, peer=1, call="isend")) == "isend→1"
     assert label_of(event(0, 0, "recv", 0, 1, peer=None)) == "recv←any"
     assert label_of(event(0, 0, "recv", 0, 1, peer=2, tag=5)) == "recv←2 tag 5"
@@ -361,7 +361,7 @@ def test_writes_thousands_of_marks_in_groups() -> None:
 
 
 @pytest.mark.parametrize("marks", [timeline(ping_pong()), timeline(ring(4, 3))])
-def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
+def test_painted_picture_matches_svg(marks: Picture) -> None:
     """Each bar has its color, in the middle of its upper edge."""
     from io import BytesIO
 
@@ -377,7 +377,7 @@ def test_the_painted_picture_equals_the_svg(marks: Picture) -> None:
             assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark
 
 
-def test_unwaited_asynchronous_call_is_not_unfinished() -> None:
+def test_unwaited_call_is_not_shown_unfinished() -> None:
     unwaited = event(0, 0, "all_reduce", 0, None, world=1)
     picture = timeline(Trace(1, (replace(unwaited, asynchronous=True, wait_ns=None),)))
     assert "rank 0: all_reduce (never waited for)" in picture.text

@@ -7,7 +7,7 @@ from helpers.views.traffic import bytes_by_collective, traffic, traffic_matrix
 from tests.views.builders import event, ping_pong, ring, trace_of_rows
 
 
-def test_draws_the_traffic_of_two_ranks() -> None:
+def test_draws_traffic_of_two_ranks() -> None:
     picture = traffic(ping_pong(2))
     assert picture.text == (
         "traffic of 2 ranks: 4 messages, all_reduce\n"
@@ -32,12 +32,12 @@ def _bars(axes):  # type: ignore[no-untyped-def]
     return [a.get_ylabel() for a in axes if a.get_ylabel().startswith("bytes")]
 
 
-def test_different_amounts_have_a_scale() -> None:
+def test_different_amounts_get_color_scale() -> None:
     sends = [[event(0, n, "send", n, n + 1, peer=n + 1, nbytes=8 + n) for n in (0, 1)], [], []]
     assert _bars(traffic(trace_of_rows(3, sends)).figure.axes) == ["bytes sent [B]"]
 
 
-def test_cells_without_a_message_stay_empty() -> None:
+def test_cells_without_message_stay_empty() -> None:
     image = traffic(ping_pong()).figure.axes[0].images[0].get_array()
     assert image is not None
     assert image.mask.tolist() == [[True, False], [False, True]]  # type: ignore[union-attr]
@@ -58,7 +58,7 @@ def test_counts_only_received_messages() -> None:
     assert traffic_matrix(trace) == [[0, 8], [0, 0]]
 
 
-def test_collectives_are_described_for_each_rank() -> None:
+def test_describes_collectives_for_each_rank() -> None:
     trace = trace_of_rows(
         2, [[event(rank, 0, "broadcast", 0, 1, root=0, nbytes=400 * (1 - rank))] for rank in (0, 1)]
     )
@@ -85,7 +85,7 @@ def test_sixteen_ranks_omit_cell_numbers() -> None:
     assert picture._repr_png_() == traffic(ring())._repr_png_()
 
 
-def test_many_pairs_are_capped() -> None:
+def test_caps_number_of_listed_pairs() -> None:
     rows = [
         [event(r, o, "send", 0, 1, peer=o, world=16) for o in range(16) if o != r]
         for r in range(16)
@@ -94,7 +94,7 @@ def test_many_pairs_are_capped() -> None:
     assert len(lines) == 34 and lines[-1] == "… and 208 more pairs of ranks"
 
 
-def test_hostile_traces_are_drawn() -> None:
+def test_draws_hostile_traces() -> None:
     rows = [
         event(0, 0, "send", 0, 1, peer=9),
         event(0, 1, "send", 0, 1, peer=-1),

@@ -42,6 +42,6 @@ def test_draws_nothing_without_runs() -> None:
     assert traffic_grid({"silent": Trace(2)}, columns=0)._repr_png_()
 
 
-def test_only_runs_and_traces_are_drawn() -> None:
+def test_rejects_values_other_than_runs() -> None:
     with pytest.raises(TypeError, match="not from int"):
         traffic_grid({"a": 1})  # type: ignore[dict-item]

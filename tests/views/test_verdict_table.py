@@ -1,4 +1,4 @@
-"""The table of a verdict has a column for what at least one rank has, and no other."""
+"""A verdict's table has a column for each item that at least one rank has, and no others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_partial_column_appears_for_all_ranks() -> None:
     assert html.count("<tr>") - html.count("a case</td>") == 3
 
 
-def test_text_names_ranks_if_several() -> None:
+def test_text_shows_ranks_if_several() -> None:
     assert "rank 0: given 5" in verdict_text(
         result(Row(0, "5", "1", "2", "off"), Row(1, "5", "1", "1"))
     )
@@ -62,7 +62,7 @@ def test_shows_long_case_label_only_once() -> None:
 LONG = "length=12, num_replicas=6, rank=5, shuffle=False, drop_last=True, seed=3, epoch=7"
 
 
-def test_shows_all_arguments_of_a_case() -> None:
+def test_shows_all_arguments_of_case() -> None:
     wrong = CaseVerdict(
         label=LONG,
         outcome=Outcome.WRONG,
@@ -83,7 +83,7 @@ def test_lists_equal_cases_once() -> None:
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-def test_only_notebooks_offer_a_graph(monkeypatch: pytest.MonkeyPatch, is_live: bool) -> None:
+def test_only_notebooks_suggest_wait_graph(monkeypatch: pytest.MonkeyPatch, is_live: bool) -> None:
     monkeypatch.setattr("helpers.views.verdict.in_kernel", lambda: is_live)
     case = CaseVerdict(label="a case", outcome=Outcome.DEADLOCKED)
     told = verdict_text(CheckResult("f", "F", Outcome.DEADLOCKED, (case,)))

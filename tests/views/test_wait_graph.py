@@ -51,7 +51,7 @@ def test_draws_same_graph_from_each_source(what: object) -> None:
     assert picture._repr_png_() == wait_graph(CYCLE)._repr_png_()
 
 
-def test_a_timeout_is_drawn_too() -> None:
+def test_draws_waits_of_timeout() -> None:
     waits = (waiting(0, "recv", 1, peer=1), OtherWait(1, "in its own code at cell 5, line 9"))
     picture = wait_graph(RankTimeout(3.0, waits))
     assert picture.text == (

@@ -67,11 +67,11 @@ def grade_answer(sandbox: Sandbox, name: str) -> ExerciseRecord:
     return record_of_results(exercise, answer, result, result)
 
 
-def test_every_bypass_has_a_documented_outcome() -> None:
+def test_every_bypass_has_documented_outcome() -> None:
     assert set(FATES) == set(BYPASSES)
 
 
-# One or two bypasses of each fate are tried each time; long runs try all.
+# Each run tries one or two bypasses of each fate; long runs try all.
 OFTEN = (
     "torch.ops.c10d",
     "a case's end told too early, in its caller's frame",

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 """Timeout of tests that each hand in ten or more submissions, some of which use up their whole time."""
 
 
-# One attack of each kind is tried each time; long runs try all.
+# Each run tries one attack of each kind; long runs try all.
 OFTEN = {
     "equal to everything",
     "patched torch.equal, allclose, isclose",
@@ -107,7 +107,7 @@ def no_process_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
-def test_the_attacks_of_every_run_exist() -> None:
+def test_attacks_of_every_run_exist() -> None:
     groups = values.VALUES, wire.WIRE, processes.ENDINGS, processes.REMAINS
     names = {a.name for group in (*groups, processes.FLOODS, processes.BOMBS) for a in group}
     assert names >= OFTEN
@@ -115,7 +115,7 @@ def test_the_attacks_of_every_run_exist() -> None:
 
 @pytest.mark.extended
 @often(values.VALUES)
-def test_false_values_give_no_points(
+def test_false_values_earn_no_points(
     lenient: Grader, tmp_path: Path, attacks: Sequence[Attack]
 ) -> None:
     contained(lenient, tmp_path, attacks)
@@ -246,7 +246,7 @@ def test_refuses_unusual_system_calls(sandboxed: Grader, tmp_path: Path) -> None
 
 
 @pytest.mark.soak
-def test_reading_attacks_succeed_without_a_sandbox(
+def test_reading_attacks_succeed_without_sandbox(
     plan: Plan, tmp_path: Path, around: dict[str, str]
 ) -> None:
     """Harmless attacks succeed without a sandbox, which proves that the sandbox stops them."""
@@ -307,7 +307,7 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
 @pytest.mark.parametrize(
     "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_no_connection_leaves_the_machine(
+def test_connections_never_leave_machine(
     sandboxed: Grader, tmp_path: Path, listeners: Listeners
 ) -> None:
     never, talk = filled([network.NEVER, network.NETWORK], listeners.words())
@@ -343,7 +343,7 @@ def attack(rank, world_size, *inputs):
     assert max(int(part.split("'")[0]) for part in text.split("pid ")[1:]) < 1000
 
 
-def test_attack_leaves_other_answers_right(lenient: Grader, tmp_path: Path) -> None:
+def test_crashing_answer_costs_no_other_points(lenient: Grader, tmp_path: Path) -> None:
     broken = "import os\ndef token_ring(rank, world_size, token):\n    os._exit(1)"
     record = graded(lenient, tmp_path, broken, RIGHT, notebook="02_blocking_p2p")
     points = {each.name: each.points for each in record.exercises}

@@ -75,7 +75,7 @@ def test_never_imports_modules_from_class_folder(
 
 
 @pytest.mark.parametrize("name", ["a..b", "-rf", "~", "a\nb", "$(id)", "%00", "CON", "x" * 200])
-def test_a_learner_is_never_a_path(tmp_path: Path, name: str) -> None:
+def test_learner_name_is_never_path(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "class"
     write_notebook(folder / name / NAME, RIGHT)
     jobs = find_submissions(folder).jobs

@@ -174,7 +174,7 @@ def each_of(ways: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("reported", "lines"), each_of(WAYS))
-def test_flag_names_replaced_function(sandbox: Sandbox, reported: str, lines: str) -> None:
+def test_flag_mentions_replaced_function(sandbox: Sandbox, reported: str, lines: str) -> None:
     record = grade_source(sandbox, "broadcast_from", BROADCAST.format(lines=lines))
     assert record.outcome == "passed", text_of(record)
     (flag,) = (flag for flag in record.flags if flag.startswith("has replaced "))

@@ -61,12 +61,12 @@ def _with(outcome: str, **given: object) -> Record:
         ),
     ],
 )
-def test_gives_the_reason_for_each_change(now: Grades, why: str) -> None:
+def test_reports_reason_for_each_change(now: Grades, why: str) -> None:
     (change,) = changes_between(grades(ADA, BOB).grades, now.grades, "now")
     assert change.learner == "Ada" and change.before == 4.0 and why in change.why
 
 
-def test_a_changed_weight_changes_all_grades() -> None:
+def test_changed_weight_changes_all_grades() -> None:
     heavier = grades(ADA, BOB, policy=Policy(weight={"ping_pong": 20.0}))
     moved = list(changes_between(grades(ADA, BOB).grades, heavier.grades, "now"))
     assert [(x.learner, x.before, x.after) for x in moved] == [("Ada", 4, 8), ("Bob", 10, 20)]

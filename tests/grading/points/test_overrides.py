@@ -51,7 +51,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
+def test_error_locates_wrong_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "overrides.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(OverrideError) as told:
@@ -94,7 +94,7 @@ def other_of_ada() -> Record:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_reason_is_shown_as_text(name: str) -> None:
+def test_shows_override_reason_as_text(name: str) -> None:
     text = TEXTS[name]
     given, plain = (
         course(record("Ada", exercise()), given=Override("Ada", "ping_pong", 1.0, said, said, said))

@@ -97,7 +97,7 @@ def test_class_policy_sets_weights_and_core(tmp_path: Path) -> None:
     assert (standing.points, standing.out_of) == (pytest.approx(4 + 0.4 * 33), 33.0)
 
 
-def test_late_days_cost_beyond_free_ones(tmp_path: Path) -> None:
+def test_late_days_cost_points_beyond_free(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         'weights = "points"\n[deadlines]\n"02" = 2026-10-12T23:59:00\n"5" = 2026-10-12T23:59:00\n'
@@ -130,7 +130,7 @@ def test_date_deadline_lasts_until_midnight(tmp_path: Path) -> None:
         ("2026-10-28T00:00:01+01:00", 2),
     ],
 )
-def test_days_are_those_of_the_calendar(
+def test_late_days_follow_calendar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_in: str, days: int
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -209,7 +209,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
+def test_error_locates_wrong_line(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PolicyError) as told:
         read_policy(path, {"Ada": "Ada"})

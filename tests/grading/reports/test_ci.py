@@ -28,7 +28,7 @@ def suites(text: str = "") -> ElementTree.Element:
     return ElementTree.fromstring(junit(course_of(records, text or "Autumn")))
 
 
-def test_learners_become_suites_of_exercise_cases() -> None:
+def test_junit_contains_suite_for_each_learner() -> None:
     root = suites()
     assert root.tag == "testsuites" and root.attrib == {
         "name": "Autumn",
@@ -89,7 +89,7 @@ def test_escapes_percent_signs_and_line_ends() -> None:
     assert "title=2.1 a%3A b%2C c%25%3A crashed::" in line
 
 
-def test_the_summary_lists_everybody() -> None:
+def test_summary_lists_all_learners() -> None:
     text = class_summary(course_of(CLASS, "Autumn")).decode()
     page = Page(mistune.html(text).encode())
     assert "Ada" in page.text and "14 of 20" in page.text and "Needs your attention" in page.text
@@ -97,7 +97,7 @@ def test_the_summary_lists_everybody() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_nothing_in_the_summary_is_markup(name: str) -> None:
+def test_hostile_text_adds_no_summary_tags(name: str) -> None:
     def tags(text: str) -> list[object]:
         records = [hostile_record(text), unreadable_record(text + "!")]
         data = class_summary(course_of(records, text))

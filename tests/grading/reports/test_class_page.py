@@ -29,11 +29,11 @@ def text_of(*records: Record, title: str = "Autumn") -> str:
     return " ".join(Page(class_page(course_of(records, title))).text.split())
 
 
-def test_an_empty_class_has_a_page() -> None:
+def test_empty_class_has_page() -> None:
     assert "0 learners" in text_of()
 
 
-def test_names_untested_torch() -> None:
+def test_reports_untested_torch() -> None:
     for torch in ("2.13.0+cpu", "2.14.1"):
         text = text_of(replace(record("Ada", exercise()), versions={"torch": torch}))
         assert ("verdicts may be wrong" in text) == (torch == "2.14.1")
@@ -107,7 +107,7 @@ def test_class_page_hides_hidden_cases() -> None:
     assert "a hidden one does not" in text
 
 
-def test_lists_stuck_learners_with_the_reason() -> None:
+def test_lists_stuck_learners_with_reason() -> None:
     records = [
         record("Ada", exercise("ping_pong"), exercise("token_ring")),
         record("Bob", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted")),
@@ -140,7 +140,7 @@ def test_lists_and_links_every_learner() -> None:
     assert all(each.learner in page.text for each in course.standings)
 
 
-def test_the_distribution_counts_everybody_once() -> None:
+def test_distribution_counts_each_learner_once() -> None:
     shares = [0.0, 0.05, 0.1, 0.3, 0.55, 0.999, 1.0, 1.0]
     assert histogram(shares) == [2, 1, 0, 1, 0, 1, 0, 0, 0, 3]
     records = [record("Ada", exercise()), record("Bob", exercise(outcome="wrong"))]

@@ -139,7 +139,7 @@ def test_blank_notebooks_change_no_share() -> None:
     assert list(course_of(blank, "", (), EQUAL).points_by_notebook) == ["00_start_here"]
 
 
-def test_names_rarely_submitted_counting_notebook() -> None:
+def test_reports_rarely_submitted_counting_notebook() -> None:
     work = [record(f"p{n}", exercise(), file=f"p{n}/02.ipynb") for n in range(6)]
     few = [
         record(f"p{n}", exercise("count_votes"), notebook="00_start_here", file=f"p{n}/00.ipynb")

@@ -36,14 +36,14 @@ def test_database_stores_checked_and_counted_points() -> None:
     assert "271828" not in str(query_rows(data, "select * from cases"))
 
 
-def test_points_are_those_of_the_gradebook() -> None:
+def test_database_points_match_gradebook() -> None:
     course = course_of(a_class(9), "Autumn")
     found = dict(query_rows(database(course, []), "select learner, points from learners"))
     assert found == {each.learner: each.points for each in course.standings}
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_hostile_texts_are_values(name: str) -> None:
+def test_hostile_texts_are_stored_as_values(name: str) -> None:
     text = TEXTS[name]
     data = database(course_of([hostile_record(text), unreadable_record(text + "!")], text), [])
     assert query_rows(data, "select count(*) from exercises") == [(6,)]

@@ -59,7 +59,7 @@ def test_page_names_are_safe_and_unique() -> None:
     assert page_names(["Ada"])["Ada"] == names["Ada"]
 
 
-def test_every_report_is_written(tmp_path: Path) -> None:
+def test_writes_every_report(tmp_path: Path) -> None:
     records = a_class(9)
     written = write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out")
     below = {str(path.relative_to(tmp_path / "new" / "out")) for path in written}
@@ -74,7 +74,7 @@ def test_every_report_is_written(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in written} == first
 
 
-def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
+def test_hostile_records_write_only_into_output(tmp_path: Path) -> None:
     records = [record(name, exercise()) for name in dict.fromkeys(ODD_NAMES)]
     write_reports(course_of(records, "Autumn"), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"out"}

@@ -85,7 +85,7 @@ def every_reading(data: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_formulas_in_cells_are_not_run(formula: str) -> None:
+def test_csv_cells_contain_no_runnable_formulas(formula: str) -> None:
     data = csv_bytes([["name", formula, 1.5], [formula, "x", -2]], bom=False)
     assert not [cell for cell in every_reading(data) if is_run(cell)]
     assert cells_of(data)[0][2] == "1.5" and cells_of(data)[1][2] == "-2"
@@ -204,7 +204,7 @@ def test_canvas_identifiers_stay_unchanged(tmp_path: Path) -> None:
     assert ada == ["Lovelace", "=Ada", "101", "S1", "@ada", "CS 1, -B", "14", ""]
 
 
-def test_fills_in_grades_in_moodles_worksheet(tmp_path: Path) -> None:
+def test_fills_in_moodle_worksheet_grades(tmp_path: Path) -> None:
     # the columns of mod/assign/gradingtable.php in a download, three of which Moodle reads again
     head = (
         "Identifier,Full name,Status,Grade,Maximum Grade,Grade can be changed,Last modified (grade)"
@@ -252,7 +252,7 @@ def test_roster_yields_only_own_platform_file(tmp_path: Path) -> None:
     assert platform_import(canvas.PLATFORM, course, matched(tmp_path, MOODLE)) is None
 
 
-def test_writes_the_gradebook_of_the_class() -> None:
+def test_writes_gradebook_of_class() -> None:
     data = gradebook(course_of(CLASS, "Autumn", NAMED))
     assert data.startswith(b"\xef\xbb\xbf")  # Excel reads it as UTF-8
     head, ada, bob, cleo, dan = cells_of(data)

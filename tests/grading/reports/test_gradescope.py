@@ -76,7 +76,7 @@ def test_hostile_records_give_short_plain_text(name: str) -> None:
     assert {test["output_format"] for test in given["tests"]} == {"text"}
 
 
-def test_a_missing_submission_has_score_0() -> None:
+def test_missing_submission_has_score_0() -> None:
     assert results([])["score"] == 0 and "There is nothing to grade" in results([])["output"]
 
 
@@ -107,7 +107,7 @@ def test_zip_contains_gradescope_files_and_secret(archive: zipfile.ZipFile) -> N
     assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
 
 
-def test_the_weights_of_a_policy_count(tmp_path: Path) -> None:
+def test_policy_weights_determine_score(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text("[weight]\nping_pong = 30\n")
     target = io.BytesIO()
@@ -148,7 +148,7 @@ def run(autograder: Path, script: str, **settings: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize("script", ["setup.sh", "run_autograder"])
-def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
+def test_autograder_scripts_are_valid_bash(autograder: Path, script: str) -> None:
     checked = subprocess.run(
         ["bash", "-n", str(autograder / "source" / script)], capture_output=True, timeout=RUN_S
     )
@@ -176,7 +176,7 @@ def test_autograder_grades_submission(autograder: Path) -> None:
 
 
 @pytest.mark.extended
-def test_submission_without_notebook_says_so(autograder: Path) -> None:
+def test_reports_submission_without_notebook(autograder: Path) -> None:
     (autograder / "submission" / "essay.txt").write_text("x")
     done = run(autograder, "run_autograder")
     assert done.returncode == 0
@@ -186,7 +186,7 @@ def test_submission_without_notebook_says_so(autograder: Path) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", ["", "README.md"], ids=["empty", "readme"])
-def test_an_empty_submission_has_score_0(autograder: Path, name: str) -> None:
+def test_empty_submission_has_score_0(autograder: Path, name: str) -> None:
     if name:
         (autograder / "submission" / name).write_text("x")
     done = run(autograder, "run_autograder")

@@ -104,7 +104,7 @@ def test_never_shows_failures_of_hidden_cases() -> None:
     assert b"1 of 3 hidden cases passed" in page and b"failed hidden cases" in page
 
 
-def test_how_visible_cases_fail_is_shown() -> None:
+def test_shows_failures_of_visible_cases() -> None:
     cases = (case(outcome="deadlocked", message=DEADLOCK), hidden_case("crashed"))
     text = words(page_of(record("Ada", exercise("ping_pong", "deadlocked", cases=cases))))
     assert "0 of 1 exercise passed, 1 deadlocked" in text and "crashed" not in text
@@ -179,13 +179,13 @@ def _changed(at: int, byte: int) -> str:
         "\ud800" + picture(),
     ],
 )
-def test_leaves_out_damaged_pictures(bad: str) -> None:
+def test_omits_damaged_pictures(bad: str) -> None:
     assert checked_png(bad) is None
     page = page_of(record("Ada", exercise(picture=bad)))
     assert not [tag for tag in page.tags if tag.name == "img"]
 
 
-def test_leaves_out_oversized_picture() -> None:
+def test_omits_oversized_picture() -> None:
     assert checked_png(picture(60.0)) is None
 
 
@@ -197,8 +197,8 @@ def test_page_repeats_no_element_id() -> None:
     assert all(re.fullmatch(r"e\d+-\d+", each) for each in identifiers)
 
 
-def test_never_names_failed_hidden_case() -> None:
-    """So an answer cannot reveal hidden inputs by choosing the cases that it fails."""
+def test_never_identifies_failed_hidden_case() -> None:
+    """Otherwise an answer could reveal hidden inputs by choosing the cases that it fails."""
     one, other = hidden_case("wrong"), hidden_case("passed")
     first, second = (
         words(page_of(record("Ada", exercise(outcome="wrong", cases=cases))))

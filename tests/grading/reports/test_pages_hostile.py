@@ -65,7 +65,7 @@ def test_shows_hostile_text_as_text() -> None:
         assert TEXTS["mathtext"] in Page(page).text
 
 
-def test_backticks_make_code_and_nothing_else() -> None:
+def test_backticks_only_create_code() -> None:
     for page in pages_of("`<b>bold</b>` and `one left <i>"):
         parsed = Page(page)
         assert "<b>bold</b>" in parsed.text and "`one left <i>" in parsed.text

@@ -67,12 +67,12 @@ def test_distinguishes_names_by_letter_case(tmp_path: Path) -> None:
     assert match.rows == (None, "bob") and match.without_entry == ("Ada", "ada")
 
 
-def test_accents_match_however_they_are_written(tmp_path: Path) -> None:
+def test_matches_composed_and_decomposed_accents(tmp_path: Path) -> None:
     roster = read_roster(roster_file(tmp_path, "Login\nZo\u00eb\n"))
     assert match_roster(roster, ["Zoe\u0308"]).rows == ("Zoe\u0308",)
 
 
-def test_a_different_class_is_refused(tmp_path: Path) -> None:
+def test_rejects_roster_of_different_class(tmp_path: Path) -> None:
     roster = read_roster(roster_file(tmp_path, "Login,ID\neve,1\n"))
     with pytest.raises(RosterError, match="contains no learner who handed something in") as told:
         match_roster(roster, ["ada\n\x1b[31m"])
@@ -80,7 +80,7 @@ def test_a_different_class_is_refused(tmp_path: Path) -> None:
     assert match_roster(roster, []).without_submission == ("eve",)
 
 
-def test_a_large_roster_is_matched(tmp_path: Path) -> None:
+def test_matches_large_roster(tmp_path: Path) -> None:
     names = [f"learner{at:05d}" for at in range(5_000)]
     text = "Student,ID,Login\n" + "".join(f"S {at},{at},{name}\n" for at, name in enumerate(names))
     match = match_roster(read_roster(roster_file(tmp_path, text)), names[:500])
@@ -91,7 +91,7 @@ def folders(*names: str) -> dict[str, Source]:
     return {source.name: source for source in folder_sources(*names).values()}
 
 
-def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
+def test_platform_number_identifies_its_learner(tmp_path: Path) -> None:
     path = tmp_path / "canvas.csv"
     path.write_text('Student,ID,SIS Login ID\n"Lee, Cy",123,cl\n"Li, Ai",124,al\n')
     sources = {
@@ -105,7 +105,7 @@ def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
     assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
 
 
-def test_number_in_name_is_no_identifier(tmp_path: Path) -> None:
+def test_number_in_name_never_identifies_learner(tmp_path: Path) -> None:
     """Numbers of attempts, copies or groups never give a learner's points to somebody else."""
     path = tmp_path / "roster.csv"
     path.write_text("Student,ID\nKay,1\nBob,2\nZoe,3\n")
@@ -159,7 +159,7 @@ def test_moodle_worksheet_distinguishes_same_named_people(tmp_path: Path) -> Non
     )
 
 
-def test_matches_learners_of_moodles_blind_marking(tmp_path: Path) -> None:
+def test_matches_learners_under_blind_marking(tmp_path: Path) -> None:
     text = WORKSHEET.replace("Full name,Email address,", "")
     text = "\n".join(
         ",".join(x for x in line.split(",") if "@" not in x and x not in ("Ann Lee", "Bob Ray"))

@@ -1,4 +1,4 @@
-"""The published schema accepts written records, and nothing else."""
+"""The published schema accepts only written records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(one: Record) -> dict[str, Any]:
     return data
 
 
-def test_the_schema_is_valid() -> None:
+def test_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["properties"]["format"]["const"] == records.FORMAT
 

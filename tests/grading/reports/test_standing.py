@@ -42,7 +42,7 @@ def test_gradescope_counts_only_named_notebooks() -> None:
     assert "eve/00.ipynb: another notebook: Few learners attempted it" in look["output"]
 
 
-def test_instructor_can_name_class_notebooks() -> None:
+def test_instructor_can_choose_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
     assert not course.extra_notebooks and list(course.points_by_notebook) == [
         "00_start_here",
