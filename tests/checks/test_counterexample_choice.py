@@ -80,12 +80,8 @@ def test_shows_swapped_axes_on_nonsquare_grid() -> None:
     assert any(case.passed and "2 x 2" in case.label for case in result.cases)
 
 
-<<<<<<< HEAD
 @pytest.mark.extended
-def test_keeps_unchanged_cases() -> None:
-=======
 def test_replaces_at_most_one_drawn_case() -> None:
->>>>>>> t7
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     exercise = get("row_and_column_groups")
     drawn = [label_of(exercise, case) for case in exercise.draw()]

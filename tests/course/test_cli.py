@@ -262,7 +262,6 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     assert not (course / "progress.json").exists()
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "words",
     [
@@ -273,18 +272,13 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
         ),
     ],
 )
-def test_check_takes_names_and_paths(learner: Path, words: str) -> None:
-=======
-@pytest.mark.parametrize("words", ["00", "0", "00_start_here", "work/00_start_here.ipynb"])
 def test_check_accepts_notebook_names_and_paths(learner: Path, words: str) -> None:
->>>>>>> t7
     done = run(learner, "check", words, "--only", "count_votes")
     assert done.returncode == 0, done.stderr
     assert "Exercise 0.1: Count the votes" in done.stdout
     assert "sandbox" not in done.stdout  # because the notebook belongs to the learner
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "words",
     [
@@ -295,11 +289,7 @@ def test_check_accepts_notebook_names_and_paths(learner: Path, words: str) -> No
         ),
     ],
 )
-def test_check_takes_exercises(learner: Path, words: str) -> None:
-=======
-@pytest.mark.parametrize("words", ["0.1", "count_votes", "Count the votes"])
 def test_check_accepts_exercises(learner: Path, words: str) -> None:
->>>>>>> t7
     done = run(learner, "check", words)
     assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
 

@@ -93,7 +93,6 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "is_at_once",
     [
@@ -101,11 +100,7 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
         pytest.param(True, id="before-first-line"),
     ],
 )
-def test_the_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
-=======
-@pytest.mark.parametrize("is_at_once", [False, True], ids=["after-first-line", "before-first-line"])
 def test_command_checks_each_save(notebook: Path, is_at_once: bool) -> None:
->>>>>>> t7
     os.utime(notebook, (0, 0))
     with watching(notebook.parent) as process:
         assert process.stdout is not None

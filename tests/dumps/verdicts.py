@@ -54,7 +54,7 @@ EXPECTED = {
     "nccl_not_started": Expected("not_started", (3,), ("rank 3 has only scheduled it",)),
     "nccl_partly_completed": Expected("partly_completed", (1,), ("but not on rank 1",)),
     "nccl_send_without_recv": Expected(
-        "unmatched", (0, 1), ("rank 1 has not called recv", "waits in all_reduce")
+        "unmatched", (0, 1), ("rank 1 has not called the matching recv", "waits in all_reduce")
     ),
     "nccl_send_cycle": Expected("cycle", (0, 1), ("A cycle of sends",)),
     "nccl_tensor_parallel": Expected(

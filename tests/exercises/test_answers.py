@@ -43,7 +43,6 @@ def _answers() -> list[tuple[Exercise, KnownAnswer]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-<<<<<<< HEAD
     """Parametrize tests of answers, unless the run excludes them: reading all answers takes seconds."""
     mark = next(metafunc.definition.iter_markers("prove"), None) or next(
         metafunc.definition.iter_markers("soak"), None
@@ -59,18 +58,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         and (mark.name == "prove" or known.kind is AnswerKind.RIGHT)
     ]
     metafunc.parametrize(("exercise", "known"), pairs)
-=======
-    """Parametrize proofs with their answers, unless the run excludes proofs. Collecting takes seconds."""
-    if metafunc.definition.get_closest_marker("prove"):
-        is_excluded = "and not prove" in metafunc.config.option.markexpr
-        name = metafunc.config.option.keyword
-        pairs = [
-            each
-            for each in PAIRS
-            if name not in exercises() or f"{each.id}".startswith(f"{name}: ")
-        ]
-        metafunc.parametrize(("exercise", "known"), [] if is_excluded else pairs)
->>>>>>> t7
 
 
 @pytest.mark.prove

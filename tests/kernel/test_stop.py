@@ -207,13 +207,8 @@ def ping_pong(rank, world_size, ball, rounds):
 check(ping_pong)"""
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("live", ["0", pytest.param("1", marks=pytest.mark.extended)])
-def test_a_long_check_shows_its_ranks(new_kernel: MakeKernel, live: str) -> None:
-=======
-@pytest.mark.parametrize("live", ["0", "1"])
 def test_long_check_shows_rank_activity(new_kernel: MakeKernel, live: str) -> None:
->>>>>>> t7
     kernel = new_kernel(REAL_RANKS_LIVE=live)
     request = kernel.begin(ENDLESS)
     kernel.wait_for_ranks(2)

@@ -226,12 +226,8 @@ def test_command_prints_results_and_returns_0(tmp_path: Path) -> None:
     assert f"{count} of {count} exercises passed." in done.stdout
 
 
-<<<<<<< HEAD
 @pytest.mark.extended
-def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
-=======
 def test_command_checks_one_exercise_alone(tmp_path: Path) -> None:
->>>>>>> t7
     first = exercises_in(MODEL)[0]
     done = course_check(MODEL, "--only", first.number)
     assert done.returncode == 0 and "1 of 1 exercise passed" in done.stdout, done.stdout

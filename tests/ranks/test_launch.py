@@ -27,16 +27,11 @@ def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
     return t
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "world_size",
     [pytest.param(1, marks=pytest.mark.extended), 3, pytest.param(8, marks=pytest.mark.extended)],
 )
-def test_every_rank_runs_in_one_group(world_size: int) -> None:
-=======
-@pytest.mark.parametrize("world_size", [1, 2, 3, 8])
 def test_all_ranks_share_one_group(world_size: int) -> None:
->>>>>>> t7
     run = launch(total, world_size)
     expected = torch.full((3,), world_size * (world_size + 1) / 2)
     assert all(torch.equal(value, expected) for value in run.values)

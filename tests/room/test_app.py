@@ -117,7 +117,7 @@ def test_stores_repeated_post_once(client: TestClient, store: Store) -> None:
 @pytest.mark.parametrize("code", ["", "abcd2346", "ABCD", "é" * 8, "x" * 100])
 def test_rejects_wrong_code(client: TestClient, code: str) -> None:
     reply = client.post("/api/join", content=msgspec.json.encode(JoinRequest("Eve", code)))
-    assert reply.status_code == 403 and reply.text == "This is not the code of the room."
+    assert reply.status_code == 403 and reply.text == "This is not the room's code."
 
 
 def test_accepts_code_in_capitals(client: TestClient) -> None:

@@ -84,12 +84,8 @@ def happened(tmp_path: Path) -> Callable[[], list[StoredEvent]]:
     return read
 
 
-<<<<<<< HEAD
 @pytest.mark.extended
-def test_check_sends_explaining_mistake_to_board(
-=======
 def test_check_sends_explained_mistake_to_board(
->>>>>>> t7
     served: Served, kernel: Kernel, happened: Callable[[], list[StoredEvent]]
 ) -> None:
     assert "You have joined as Ana. From now on each check sends" in kernel.join(served)

@@ -347,6 +347,6 @@ EXERCISE = Exercise(
     driver=run_bugs,
     reported=("learned", "hosted", "choices"),
     sizes=(2, 4, 4),
-    count=9,
+    count=12,
     points=20,
 )
