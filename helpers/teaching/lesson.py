@@ -7,7 +7,6 @@ minutes of other parts are estimated from words, cells and quizzes.
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,7 +90,7 @@ class Part:
         quizzes = sum(bool(cell.quiz) for cell in self.cells)
         shown = sum(cell.is_code and not cell.has_only_imports for cell in self.cells) - quizzes
         exact = words / WORDS_PER_MINUTE + MINUTES_PER_CELL * shown + MINUTES_PER_QUIZ * quizzes
-        return max(1, math.ceil(exact))
+        return max(1, round(exact))
 
 
 @dataclass(frozen=True, eq=False)
