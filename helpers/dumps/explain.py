@@ -63,7 +63,13 @@ class Explanation:
         if self.diagnosis is not None:
             return str(Deadlock(self.diagnosis))
         if not self.merged.dumps:
-            return "No dump could be read."
+            if self.problems:
+                return "No dump could be read."
+            if self.merged.stacks:
+                return (
+                    f"There are stacks of {plural(len(self.merged.stacks), 'rank')}, but no dump."
+                )
+            return "The folder has no dump: a file whose name contains the rank's number, such as dump_0."
         return "Nothing is suspicious: each call has finished, and the calls of all ranks match."
 
     @property

@@ -102,7 +102,11 @@ def check_world_size(world_size: Any) -> int:
             f"a {type(world_size).__name__}.{advice}"
         )
     if not 1 <= world_size <= MAX_WORLD_SIZE:
-        no_gpus = " Without GPUs, torch.cuda.device_count() is 0." if world_size == 0 else ""
+        no_gpus = (
+            " If you passed torch.cuda.device_count(), it is 0 without GPUs."
+            if world_size == 0
+            else ""
+        )
         raise LaunchError(
             f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.{no_gpus}"
         )

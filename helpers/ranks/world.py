@@ -40,6 +40,8 @@ MAX_OUTPUT = 100_000
 MAX_RECENT_OUTPUT = 4_000
 # The kind of error for a rank that printed more than its site allows.
 FLOOD_ERROR = "Flood"
+# Number of bytes of a rank's output to read at once.
+_MAX_PIECE = 1 << 16
 
 # These decoders are strict: data from a hostile rank is either decoded as one of these types, or rejected.
 _STATUS_DECODER, _ERROR_DECODER = json.Decoder(Status), json.Decoder(ErrorReport)
@@ -325,21 +327,27 @@ class World:
             self.caller.show_output(member.rank, data)
 
     def _read_output(self, member: Member) -> None:
+        while data := self._read_piece(member):
+            self._add_output(member, data)
+            if 0 < member.site.most_output < member.printed_bytes:
+                limit = member.site.most_output
+                problem = f"it printed more than {limit:,} bytes and was terminated"
+                self._set_failed(member, RankError(member.rank, FLOOD_ERROR, problem))
+                return
+            if len(data) < _MAX_PIECE:
+                return
+
+    def _read_piece(self, member: Member) -> bytes:
+        """Return a rank's next output, b"" if there is none now. Nobody reads a closed output again."""
         try:
-            while data := os.read(member.output_fd, 1 << 16):
-                self._add_output(member, data)
-                if 0 < member.site.most_output < member.printed_bytes:
-                    limit = member.site.most_output
-                    problem = f"it printed more than {limit:,} bytes and was terminated"
-                    self._set_failed(member, RankError(member.rank, FLOOD_ERROR, problem))
-                    return
-                if len(data) < 1 << 16:
-                    return
+            if data := os.read(member.output_fd, _MAX_PIECE):
+                return data
         except BlockingIOError:
-            return
+            return b""
         except OSError:
             pass
         self._unregister(member.output_fd)
+        return b""
 
     def _read_channel(self, member: Member) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ def run(script: str, arguments: tuple[str, ...], **options: Any) -> None:
     try:
         code = _run(script, arguments, _Settings(**options))
     except LaunchError as error:
-        raise _NotStarted(str(error).replace("world_size must", "--ranks must")) from None
+        words = str(error).replace("world_size must", "--ranks must")
+        raise _NotStarted(re.sub("^timeout must", "--timeout must", words)) from None
     sys.exit(code)
 
 
@@ -101,8 +103,8 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
         check_steps=settings.check_steps or 0,
     )
     report = settings.report
-    if report is not None and not report.absolute().parent.is_dir():
-        raise _NotStarted(f"there is no folder {report.parent} for the report.")
+    if report is not None:
+        _check_writable(report)
     output = RankOutput(sys.stderr if settings.as_json else sys.stdout)
     findings: list[Finding] = []
     step_count = 0
@@ -114,15 +116,31 @@ def _run(script: str, arguments: tuple[str, ...], settings: _Settings) -> int:
                 result, findings, step_count = check_job(job, display, **ways)
             else:
                 result = run_job(job, display, **ways)
+            output.finish()
         except KeyboardInterrupt:
+            if output.is_closed:
+                return 128 + signal.SIGPIPE
             output.finish()
             number = received.number or signal.SIGINT
             _say_stopped(number, display.waits, settings)
             return 128 + number
-    output.finish()
     if job.check_steps and result.ok and not findings:
         click.echo(_describe_checked_steps(step_count, job.check_steps), err=True)
     return _tell(job, result, findings, settings)
+
+
+def _check_writable(report: Path) -> None:
+    """Raise _NotStarted if the report could not be written after the run, which may take hours."""
+    if not report.absolute().parent.is_dir():
+        raise _NotStarted(f"there is no folder {report.parent} for the report.")
+    is_new = not report.exists()
+    try:
+        with report.open("ab"):
+            pass
+        if is_new:
+            report.unlink()
+    except OSError as error:
+        raise _NotStarted(f"the report {report} cannot be written: {error.strerror}.") from None
 
 
 def _describe_checked_steps(step_count: int, limit: int) -> str:

@@ -29,8 +29,9 @@ _KNOWN_MESSAGES = (
     ),
     (
         ("DistNetworkError", "EADDRINUSE"),
-        "This port is in use, perhaps by a run that has not ended. A free port is already in MASTER_PORT, as "
-        "under torchrun: leave out the line that sets a different one.",
+        "This port is in use, perhaps by a run that has not ended. As under torchrun, a free port "
+        "is already in MASTER_PORT. To use it, leave out init_method=, or only set the variable if it is "
+        "missing: os.environ.setdefault('MASTER_PORT', '29500').",
     ),
     (
         ("BdbQuit", ""),

@@ -206,7 +206,11 @@ class _Finder:
             lines = [{load.line for load in self.ranks[rank].loads} for rank in pair]
             only = next(iter(lines[0] ^ lines[1]), None)
             rank = one if only in lines[0] else other
-            cause = f": only rank {rank} calls load_state_dict{self._at(only)}" if only else ""
+            cause = (
+                f": only rank {rank} calls load_state_dict{self._at(only)}"
+                if only
+                else ", so a rank changed them between DDP(...) and this step"
+            )
             return Finding(
                 "changed_after_ddp",
                 CERTAIN,
@@ -217,7 +221,10 @@ class _Finder:
             )
         before = [histories[rank][i - 1].parameters[index].gradient for rank in pair]
         if before[0] is not None and before[1] is not None and not before[0].differs(before[1]):
-            cause = "although their gradients were equal: the optimizers differ, or one rank changed them"
+            cause = (
+                "although their gradients were equal: the optimizers differ, or a rank changed them before "
+                "the next step"
+            )
         else:
             cause = (
                 "because their gradients were not reduced. Call the DDP object itself, not its .module, and "

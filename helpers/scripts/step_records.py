@@ -158,7 +158,8 @@ class RankRecords:
     @property
     def step_count(self) -> int:
         """The largest number of steps taken by one of the rank's optimizers."""
-        return max((record.step for record in self.steps), default=0)
+        # An optimizer destroyed before the end has no last record, only one before its last step.
+        return max((record.step + (not record.is_last) for record in self.steps), default=0)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -29,11 +30,13 @@ class RankOutput:
         stream: The stream to print to.
         before: Called before lines are printed.
         last_s: The time of the last output, by a monotonic clock.
+        is_closed: Whether the reader has closed the stream, for example `head` at its last line.
     """
 
     stream: TextIO
     last_s: float = field(default_factory=time.monotonic)
     is_line_shown: bool = False
+    is_closed: bool = False
     _rests: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, rank: int, data: bytes) -> None:
@@ -69,11 +72,19 @@ class RankOutput:
     def _write(self, rank: int, lines: list[bytes]) -> None:
         if not lines:
             return
-        self.erase_line()
-        for line in lines:
-            text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
-            self.stream.write(f"[rank {rank}] {text}\n")
-        self.stream.flush()
+        try:
+            self.erase_line()
+            for line in lines:
+                text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+                self.stream.write(f"[rank {rank}] {text}\n")
+            self.stream.flush()
+        except BrokenPipeError:
+            self.is_closed = True
+            with open(
+                os.devnull, "wb"
+            ) as nowhere:  # for the text that is still in the stream's buffer
+                os.dup2(nowhere.fileno(), self.stream.fileno())
+            raise KeyboardInterrupt from None  # ends the ranks, as Ctrl-C does
         self.last_s = time.monotonic()
 
 
@@ -98,7 +109,10 @@ def where_ranks_are(world: World, detector: DeadlockDetector, seconds: float) ->
     from helpers.ranks.deadlock_watch import current_waits
 
     ranks: dict[str, list[int]] = {}
-    for wait in current_waits(detector).waits:
+    # The line may be cut off, so begin with the ranks for which others wait.
+    waits = current_waits(detector).waits
+    awaited = {rank for wait in waits for rank in wait.waits_for}
+    for wait in sorted(waits, key=lambda wait: (bool(wait.waits_for), wait.rank not in awaited)):
         ranks.setdefault(describe_wait(wait), []).append(wait.rank)
     for member in world.members:
         if member.is_done:

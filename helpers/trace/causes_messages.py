@@ -108,7 +108,7 @@ def _describe_cycle(cycle: list[int], world: StuckWorld) -> Diagnosis:
         summary = (
             f"A cycle of receives: each rank waits for a message that no rank has sent ({chain})."
         )
-        advice = "Let at least one rank send before it receives."
+        advice = "Let at least one rank send before it receives, or leave out a receive that no rank answers."
         if calls := _find_unpaired_call(cycle, world, "send"):
             send, facing = calls[0], _describe_facing_calls(*calls)
             summary = (

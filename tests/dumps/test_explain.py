@@ -42,7 +42,14 @@ def test_exit_code_reflects_diagnosis(case: str, code: int) -> None:
 def test_empty_folder_is_unreadable(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == UNREADABLE
-    assert "No dump could be read" in result.output
+    assert "The folder has no dump" in result.output
+
+
+def test_stacks_alone_are_reported(tmp_path: Path) -> None:
+    shutil.copy(next(CASES.rglob("rank*.txt")), tmp_path / "rank0.txt")
+    result = run(tmp_path)
+    assert result.exit_code == UNREADABLE
+    assert "There are stacks of 1 rank, but no dump." in result.output
 
 
 def test_json_lists_ranks_and_lines() -> None:

@@ -326,3 +326,37 @@ def test_run_script_raises_failure(folder: Path) -> None:
         run_script("train.py")
     with pytest.raises(LaunchError, match="there is no file"):
         run_script("none.py")
+
+
+def test_closed_output_ends_ranks(folder: Path) -> None:
+    (folder / "train.py").write_text("for i in range(20_000):\n    print(i, 'x' * 60)\n")
+    command = [sys.executable, "-m", "helpers.course.cli", "run", "train.py"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe)
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().endswith(b"x\n")
+        process.stdout.close()
+        assert process.wait(60) == 128 + signal.SIGPIPE
+        assert process.stderr.read() == b""
+
+
+def test_unwritable_report_stops_the_start(folder: Path) -> None:
+    result = run_text(folder, "print(1)", options=("--report", "/proc/page.html"))
+    assert result.exit_code == 4 and not result.stdout
+    assert result.stderr.startswith("the report /proc/page.html cannot be written")
+
+
+def test_counts_steps_of_destroyed_optimizer(folder: Path) -> None:
+    text = """
+import torch
+def train():
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(torch.ones(2)).sum().backward()
+        optimizer.step()
+train()
+"""
+    result = run_text(folder, text, options=("--check-steps", "5"))
+    assert "No silent fault found in 3 steps, the whole script." in result.stderr
