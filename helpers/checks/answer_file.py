@@ -79,7 +79,7 @@ class KnownAnswer:
 def read_answers_file(
     text: str, file: str = "", reference: Callable[[], Program] | None = None
 ) -> tuple[KnownAnswer, ...]:
-    """Read the text of a file of answers. reference: function returning the solution, called only for edits.
+    """Read the text of a file of answers. reference: returns the solution; called only for edits.
 
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.

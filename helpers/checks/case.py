@@ -56,9 +56,9 @@ class Case:
     """One world: its ranks' inputs, and the values that they must return.
 
     label: a few words distinguishing this case from others of its size ("from rank 2"). given[r]: extra
-    arguments for rank r, after (rank, world_size). It has one entry per rank. right: a value to be compared
-    part by part, a `PerRank`, a `Judge` or an `AllRanks`. Judges are only called for values with the types
-    and keys of `like`. facts: numbers of this case that rules and sentences use. tolerance: largest
+    arguments for rank r, after (rank, world_size). `given` has one entry per rank. right: a value to be
+    compared part by part, a `PerRank`, a `Judge` or an `AllRanks`. Judges are called only for values with the
+    types and keys of `like`. facts: numbers of this case that rules and sentences use. tolerance: largest
     difference relative to `scale`, by default the largest element of the right value. 0 requires the same
     bits. The default allows the rounding error of a sum over some ranks in the dtype. seconds: limit of the
     processor time of all of its ranks together. timings: for kind MEASUREMENT, `timings()(*arguments)`

@@ -12,7 +12,7 @@ import pickletools
 from typing import Any, NoReturn
 
 MAX_OPCODES = 8_000_000
-"""A dump of torch's default 2,000 calls with stacks has fewer than 300,000 instructions."""
+"""Maximum number of instructions. A dump of torch's default 2,000 calls has fewer than 300,000."""
 MAX_DEPTH = 50
 _MAX_LONG_BYTES = 9
 # The allowed instructions. For arguments of a fixed size: instruction -> bytes of the argument. For arguments
