@@ -91,7 +91,7 @@ class _Build:
         return [*broken, *await_notes(self.listing, self.where)]
 
     def _stub_notes(self) -> list[str]:
-        """Ignore stubs if there is an attempt, because a copied cell must not cost marks. Return notes."""
+        """Ignore stubs if there is an attempt, so that copied cells cost no marks. Return notes on them."""
         binders = self.listing.binders(self.name)
         stubs = [s for s in binders if stub_line(s.node)]
         attempts = [s for s in binders if s not in stubs and not s.skipped]

@@ -58,7 +58,7 @@ class LiveTensorCounter:
         *others: torch.Tensor | None,
         patience_s: float = PATIENCE_S,
     ) -> list[int]:
-        """Count until `enough` accepts the sizes, at most for `patience_s`: gloo frees tensors late."""
+        """Count until `enough` accepts the sizes or `patience_s` has passed; gloo frees tensors late."""
         deadline = time.monotonic() + patience_s
         while True:
             self._count(others)

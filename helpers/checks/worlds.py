@@ -98,7 +98,7 @@ class Worlds:
         return self._split_run(turns, run, timings), run
 
     def run_pair(self, first: Turn, second: Turn) -> tuple[Execution | None, Execution] | None:
-        """Run two turns in one world; return both results, or only the second result if the world failed.
+        """Run two turns in one world; return both results, or only the second if the world failed.
 
         Return None if a recorded call belongs to neither turn. Raise Flooded.
         """

@@ -290,7 +290,7 @@ def _probe_browser() -> tuple[bool, str]:
 
 
 def _run(*command: str) -> tuple[bool, str]:
-    """Return whether a command succeeds in time, and its output on stdout or stderr."""
+    """Return (whether a command succeeds in time, its output on stdout or stderr)."""
     try:
         done = subprocess.run(
             command,

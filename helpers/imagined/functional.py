@@ -137,4 +137,4 @@ FUNCTIONAL_OPS: dict[str, Callable[..., Any]] = {
     "reduce_scatter_tensor_coalesced": _reduce_scatter_coalesced,
     "all_to_all_single": _all_to_all,
 }
-"""Each function by the name of its op in `torch.ops._c10d_functional`."""
+"""{name of the op in `torch.ops._c10d_functional`: function}."""

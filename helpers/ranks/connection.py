@@ -86,7 +86,7 @@ class Servers(Protocol):
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
             threads_only: Whether only the ranks' threads are needed, which takes less time.
-            poll: Called repeatedly while other hosts inspect their ranks.
+            poll: A function called repeatedly while other hosts inspect their ranks.
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:

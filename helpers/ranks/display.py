@@ -120,7 +120,7 @@ class Display(NoDisplay):
 
 
 class CheckDisplay(Display):
-    """Shows the ranks of a slow check, one launch after the other. The check calls `clear`."""
+    """Shows the ranks of a slow check, one launch after another. The check calls `clear`."""
 
     def __init__(self, exercise: str) -> None:
         super().__init__()

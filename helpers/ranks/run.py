@@ -13,7 +13,7 @@ from helpers.trace.events import Trace, Wait
 
 
 class PlainError(Exception):
-    """An error for which IPython only shows the message, because the engine's frames teach nothing."""
+    """An error for which IPython shows only the message, because the engine's frames teach nothing."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -111,7 +111,7 @@ class RunningRanks:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run shown just above its failure, whose message contains the description."""
+    """A run shown just above its failure. The failure's message already contains the description."""
 
     run: Run
 

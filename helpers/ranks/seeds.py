@@ -75,7 +75,7 @@ def track_generators() -> None:
 
 
 def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) -> dict[str, Any]:
-    """Return the states of the generators seeded by code of this process, by module.
+    """Return {module: state} for the generators seeded by this process's code.
 
     Args:
         called_functions: The functions called by the cells' code. They reveal seeds that were set before the

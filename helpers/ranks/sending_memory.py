@@ -179,7 +179,7 @@ def _untype_storage(make: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _copy_storage(content: bytearray) -> Any:
-    """Make a storage from memory allocated by torch, which is aligned and can be resized."""
+    """Create a storage from memory allocated by torch, which is aligned and can be resized."""
     import torch
 
     storage = torch.UntypedStorage(len(content))
@@ -213,7 +213,7 @@ def _map_storage(location: tuple[str, tuple[int, int], int], copy: Any) -> Any:
 
 
 def _array_of_bytes(content: bytearray, phase: int) -> Any:
-    """Make an array of bytes whose address modulo `_ALIGNMENT` is `phase`, so that numbers stay aligned."""
+    """Create an array of bytes whose address modulo `_ALIGNMENT` is `phase`, so that numbers stay aligned."""
     import numpy
 
     memory = numpy.empty(len(content) + _ALIGNMENT, numpy.uint8)
