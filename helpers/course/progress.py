@@ -54,7 +54,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Attempts:
-    """All checks of one exercise. Of several equally good scores, the first counts as the best."""
+    """All checks of one exercise. If several scores are equally good, the first counts as the best."""
 
     tries: Count
     best: Score

@@ -21,7 +21,8 @@ _START_ERROR_S = 1.0
 class Saves:
     """The notebooks of a folder.
 
-    stamps: each file's last detected state. first: each file's content at the start of the command. A notebook saved after the start, but before it could be read, has no first content.
+    stamps: each file's last detected state. first: each file's content at the start of the command. A
+    notebook saved after the start, but before it could be read, has no first content.
     """
 
     folder: Path

@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """The number of ranks of DP and CP together, which have the same weights unless ZeRO shards them.
+        """The number of ranks with the same weights: those of DP and CP, among which ZeRO shards them.
 
         In torchtitan's `parallel_dims.py`, too, FSDP's mesh has dp_shard x cp ranks.
         """

@@ -198,7 +198,7 @@ def _explain_failed_join(world: World, error: RankError) -> str:
 
 
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
-    """Move the lowest rank with the first error's failure to the front, because their order is random."""
+    """Among errors equal to the first, move the lowest rank's to the front, because the order is random."""
     if errors:
         same = [
             error

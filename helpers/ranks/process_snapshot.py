@@ -119,7 +119,7 @@ class LocalSnapshot:
 
     @property
     def orphan_may_act(self) -> bool:
-        """Whether the server has adopted a process that could still act in the session of an ended rank."""
+        """Whether the server has adopted a process that is still in its rank's session and could act."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)

@@ -57,7 +57,7 @@ class Memory:
         self._part += 1
 
     def reduce_storage(self, storage: Any) -> Any:
-        """Send a storage of torch. If several Python objects stand for one storage, the first is sent."""
+        """Send a storage of torch. If several Python objects represent one storage, send the first."""
         import torch
 
         if isinstance(storage, torch.storage.TypedStorage):

@@ -198,7 +198,7 @@ def status(main: int, listener: int) -> Status:
 
 
 def _handled_exception(thread: int) -> str:
-    """Return type and text of the exception handled by a thread, for example "ValueError: no more data"."""
+    """Return the type and text of the exception handled by a thread, such as "ValueError: no more data"."""
     error: Any = sys._current_exceptions().get(thread)
     error = error[1] if isinstance(error, tuple) else error  # a tuple before Python 3.12
     if not isinstance(error, BaseException):

@@ -460,7 +460,7 @@ class World:
             self._close()
 
     def end(self) -> None:
-        """End all ranks and the processes made by them, wait for their exit, and remove the world's files."""
+        """End all ranks and the processes that they started, wait for their exit, and remove the files."""
         try:
             # Read the output before the first rank ends. A rank that waits for this rank may notice its end,
             # print a C++ stack trace, and record the end of the waiting call.

@@ -27,7 +27,7 @@ class RankOutput:
 
     Attributes:
         stream: The stream to print to.
-        before: Called before lines are printed.
+        before: A function called before lines are printed.
         last_s: The time of the last output, by a monotonic clock.
     """
 

@@ -1,4 +1,4 @@
-"""Find the learner's lines on a rank's stack, and the function of torch called by them."""
+"""Find the learner's lines on a rank's stack, and the function of torch called by these lines."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def frame_line(frame: FrameType) -> FrameLine:
 
 
 def clip_text(text: str, max_length: int = 4096) -> str:
-    """Return at most `max_length` characters of a text, as a plain str that is valid in JSON."""
+    """Return at most `max_length` characters of `text`, as a plain str that is valid in JSON."""
     # Call the methods of str itself, because a subclass's methods may do anything. File names and messages
     # may contain bytes that are not UTF-8. Python represents them as surrogates, which a strict decoder
     # rejects.

@@ -1,8 +1,8 @@
 """Describe outcomes for reports: their kind, their mark (readable without color), and text for learners.
 
-Every report uses these functions. An unknown outcome is shown unchanged, as a failure. Of the hidden cases,
-learners see only the number of passed cases. The failed cases and their failures are not shown, because an
-answer could choose its way of failing and so reveal its inputs.
+Every report uses these functions. An unknown outcome is shown unchanged, as a failure. Learners see only the
+number of passed hidden cases. The failed cases and their failures are not shown, because an answer could
+choose its way of failing and so reveal its inputs.
 """
 
 from __future__ import annotations
