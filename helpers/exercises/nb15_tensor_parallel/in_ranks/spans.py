@@ -1,7 +1,7 @@
 """Run a learner's code forward and backward, and note problems not visible in values.
 
-With the spans "forward" and "backward", rules can assign calls to phases. A text describes a problem; "" is
-right.
+With the spans "forward" and "backward", rules can assign calls to phases. A string describes a problem; ""
+means none.
 """
 
 from __future__ import annotations

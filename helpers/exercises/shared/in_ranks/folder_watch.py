@@ -32,7 +32,7 @@ class Changes:
     """The changes to the files of a folder and its subfolders.
 
     names: the names of created, changed, or renamed files. closed: the number of times that a file open for
-    writing was closed. overflowed: whether there were too many events to follow.
+    writing was closed. overflowed: whether there were too many events to record.
     """
 
     names: set[str] = field(default_factory=set)
