@@ -35,7 +35,7 @@ def answer_from_history(
         target: The function, the class or its name.
         inputs: IPython's `In` or, better, `history_manager.input_hist_raw`, which contains the lines as
             typed. They are in execution order, so the definition that ran last is used.
-        namespace: The kernel's `user_ns`, for finding the object's name; by default, the function's globals.
+        namespace: The kernel's `user_ns`, used to find the object's name; by default, the function's globals.
     """
     listing = Listing(inputs)
     if isinstance(target, str):

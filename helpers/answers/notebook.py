@@ -1,7 +1,7 @@
 """Read a notebook file that may be damaged, hostile, or saved by a different tool.
 
 `read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is not validated, because
-grading only needs the cells' sources. So stripped metadata, missing ids and old formats do not matter.
+grading needs only the cells' sources. So stripped metadata, missing ids and old formats do not matter.
 """
 
 from __future__ import annotations

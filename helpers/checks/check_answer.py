@@ -246,7 +246,7 @@ def _run_shown_case(
 
 
 def _keep_verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
-    """Return all verdicts, or the verdicts up to and including the first failing one.
+    """Return all verdicts, or the verdicts up to and including the first failing verdict.
 
     Only the first failing verdict keeps its advice.
     """

@@ -62,7 +62,7 @@ class Presentation:
 def choose_shown_run(
     presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
 ) -> CaseRun:
-    """Run the case to show in place of a failing one; return its run with the best advice.
+    """Run the case to show in place of a failing case; return its run with the best advice.
 
     runs: the runs of all cases. If the returned run passed, the failing case fails only in a shared world.
     """

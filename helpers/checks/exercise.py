@@ -40,9 +40,9 @@ class Exercise:
     MODULE, called on each rank as driver(answer, rank, world_size, *given). The driver is in the folder's
     in_ranks.py. sizes: the world sizes allowed in the text. last: one more case, which is tried only after
     all others have passed, because it takes seconds, for example for running real agents. keeps_input:
-    whether the text says that inputs must not be changed. reported: parts of the driver's result that cannot
-    be confirmed outside the rank, such as counts and observations. observe: for a script's failed run, yields
-    the names of the observations by which `known_outcomes` recognizes a mistake.
+    whether, according to the text, inputs must not be changed. reported: parts of the driver's result that
+    cannot be confirmed outside the rank, such as counts and observations. observe: for a script's failed run,
+    yields the names of the observations by which `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]

@@ -168,7 +168,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after its last mistake.
 
-    path: the path of the file, used for finding its solution. Raise ValueError if reading the result would
+    path: the path of the file, used to find its solution. Raise ValueError if reading the result would
     not return exactly the answers of `text` and this mistake.
     """
     words = " ".join(mistake.words.split())

@@ -22,9 +22,9 @@ class NamedParts:
     right[r] belongs to rank r, and its parts are judged in order. If the right value of a part is "", the
     part is an observation of the driver, and any other string describes a problem. If the right value is not
     a string, a returned string explains why the driver has no value. scale: the size of the summed numbers,
-    or a dict with the size for each part. advice: a function that takes the name of the first wrong part and
-    all parts, and returns a sentence or ""; or a dict of such sentences by name. unused: parts that may be
-    None or zeros, such as gradients that no rank has.
+    or {name: size} for the parts. advice: a function that takes the name of the first wrong part and all
+    parts, and returns a sentence or ""; or a dict of such sentences by name. unused: parts that may be None
+    or zeros, such as gradients that no rank has.
     """
 
     right: Sequence[Parts]

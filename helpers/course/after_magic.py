@@ -1,6 +1,6 @@
 """`%%after ring_all_reduce`: run a cell that uses the reader's answer after the answer has passed its check.
 
-Until the check has passed, the cell only shows a line with the required exercise, so that running all cells
+Until the check has passed, the cell shows only a line with the required exercise, so that running all cells
 of a fresh notebook causes no errors. With several names, all answers must have passed: `%%after gpipe
 one_f_one_b`.
 

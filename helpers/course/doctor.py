@@ -182,7 +182,7 @@ def _probe_python() -> tuple[bool, str]:
 
 
 def packages(root: Path | None = None) -> tuple[bool, str]:
-    """Compare the installed versions of the course's dependencies with the tested ones."""
+    """Compare the installed versions of the course's dependencies with the tested versions."""
     try:
         text = ((root or find_workspace().root) / "constraints.txt").read_text(encoding="utf-8")
     except (WorkspaceError, OSError) as error:

@@ -37,7 +37,7 @@ def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
 class PlainWidgets(Preprocessor):
     """Exports quizzes and hints as text.
 
-    A page without a kernel could only show their widgets with scripts from the network, and the widgets would
+    A page without a kernel could show their widgets only with scripts from the network, and the widgets would
     not work.
     """
 

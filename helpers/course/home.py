@@ -360,7 +360,8 @@ def docs_folder() -> Path | None:
 def notebook_places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
-    If no notebook has been begun, the notebook after the last finished one, or the first notebook, is "next".
+    If no notebook has been begun, the first notebook, or the notebook after the last finished notebook, is
+    "next".
     """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):

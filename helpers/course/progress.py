@@ -3,7 +3,7 @@
 A finished check calls `store_check`, hints call `record_hint`, and quizzes `record_quiz`. `course progress`
 shows the result of `read_progress`. The file survives a crash, because it is always replaced as a whole. It
 also survives simultaneous use by two kernels, because each of them reads, changes and writes it under a lock.
-A file may have been edited, truncated or written by a different version, so `decode` only accepts the
+A file may have been edited, truncated or written by a different version, so `decode` accepts only the
 expected form. No function fails because of the file. Instead, the caller shows a note that describes the
 problem.
 """

@@ -1,4 +1,4 @@
-"""Read pickles that only contain dicts, lists, tuples, numbers, strings, bytes, bools and None.
+"""Read pickles that contain only dicts, lists, tuples, numbers, strings, bytes, bools and None.
 
 A pickle is a program that can call any function of Python. Dumps do not need this ability, so each
 instruction is compared with a list before loading. Then an unpickler that refuses all names loads the data.

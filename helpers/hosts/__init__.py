@@ -48,7 +48,7 @@ def connect(address: str, *, interface: str = "") -> Hosts:
 
 
 def local(n: int = 2) -> Hosts:
-    """Return `n` hosts that are processes of this machine, for trying out features of several hosts."""
+    """Return `n` hosts that are processes of this machine, to try out features for several hosts."""
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts, Kind
     from helpers.hosts.names import check_count

@@ -94,7 +94,7 @@ class HostLink(Peer):
     def start_ranks(
         self, launch: int, log: int, channels: Mapping[int, int]
     ) -> concurrent.futures.Future[Any]:
-        """Start ranks on the host. Return a future of two ports that the host reserves for the launch."""
+        """Start ranks on the host. Return a future for two ports, which the host reserves for the launch."""
         if not self.closed:
             self._launches[launch] = _Launch(os.dup(log))  # needed before the first message
         started = self.ask("start", launch=launch, ranks=list(channels))

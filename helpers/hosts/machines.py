@@ -54,7 +54,7 @@ class Hosts:
         interface: str = "",
         kind: Kind = Kind.FOUND,
     ) -> None:
-        """Store the arguments for reaching the cluster, without connecting to it.
+        """Store the arguments needed to reach the cluster, without connecting to it.
 
         Args:
             cluster: A function that returns a scheduler's address or a Dask cluster object. It is called when
@@ -128,7 +128,7 @@ class Hosts:
         return self._servers
 
     def _restart_servers(self) -> HostServers:
-        """Start rank servers on the remaining hosts, and record the lost ones."""
+        """Start rank servers on the remaining hosts, and record the lost hosts."""
         before = []
         if self._servers is not None:
             before = [host.name for host in self._servers.hosts]

@@ -3,7 +3,7 @@
     kernel: link.HostLink ══ one connection of Dask's ══ worker: worker.Host
 
 The methods of one end are started in the order of the other end's calls. Each end sends a message at least
-every second. After ten seconds without a message, an end assumes that the other one is gone, because cutting
+every second. After ten seconds without a message, an end assumes that the other end is gone, because cutting
 a cable does not close a connection.
 """
 

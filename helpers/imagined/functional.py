@@ -2,7 +2,7 @@
 
 torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
 compute the shape of the result. A real kernel allocates the result and calls the process group. The functions
-in this module only take these two steps.
+in this module take only these two steps.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class TorchrunJob:
     removed: set[int] = field(default_factory=set)
 
     def add_node(self) -> int:
-        """Start one more agent, like another machine, and return its node number."""
+        """Start one more agent, as on another machine, and return its node number."""
         node = len(self.commands)
         options = self.job_options
         own = ("--node-rank", str(node)) if options.rdzv == "static" else ()
@@ -373,7 +373,7 @@ def torchrun(
         args: The script's arguments.
         rdzv: "c10d" or "static".
         max_restarts: The maximum number of times that torchrun restarts the workers after a failure.
-        env: Variables in addition to the inherited ones.
+        env: Environment variables in addition to the inherited variables.
         timeout: The time limit for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 

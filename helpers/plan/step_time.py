@@ -86,7 +86,7 @@ def _cp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of CP's collectives for one microbatch on one stage. They are never hidden.
 
     Forward gathers the 16-bit keys and values of the whole sequence in each layer, cut by TP, and waits for
-    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank only keeps the part that it computed, so
+    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank keeps only the part that it computed, so
     backward gathers them again, and reduce-scatters their gradients (Transformer Engine,
     `AttnFuncWithCPAndKVAllGather`). With recomputation, the second forward also gathers them.
     """

@@ -92,7 +92,7 @@ class Budget:
         return self._left <= 0 or now >= self._end
 
     def _measure_increase(self) -> tuple[int, int]:
-        """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
+        """Return the ns for which the ranks and their children ran, and were queued, since the last call.
 
         Even when idle, gloo's threads queue a hundred times a second. So their queueing time counts only up
         to that of the other threads.

@@ -137,7 +137,7 @@ class CheckDisplay(Display):
 
 @dataclass
 class _CellState:
-    """Whether a cell is running in this kernel, not counting a cell that a magic runs inside it."""
+    """Whether a cell is running in this kernel, not counting cells that a magic runs inside another cell."""
 
     is_running: bool = False
 

@@ -313,7 +313,7 @@ def _caller_lines(wait: Wait) -> list[str]:
 
 
 def describe_callers(event: Event) -> str:
-    """Describe a call's callers: "called from train.py, line 81 in train, line 97 in main"; "" if direct."""
+    """Describe a call's callers: "called from train.py, line 81 in train, line 97 in main", or ""."""
     callers = event.callers
     if len(callers) > 1 and callers[-1].function == "<module>":
         callers = callers[:-1]  # The outermost line only starts the program.

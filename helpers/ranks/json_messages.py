@@ -58,7 +58,7 @@ class Messages:
             wait_s: Maximum wait for the first data, in seconds; None waits without a limit.
 
         Raises:
-            EOFError: The other end, or this one, has closed.
+            EOFError: The other end, or this end, has closed.
         """
         if self.sock.fileno() < 0:  # Otherwise poll would raise ValueError.
             raise EOFError("this end has closed")

@@ -396,7 +396,7 @@ def _running_or_none(connection: Connection | None) -> Connection | None:
 
 
 def disconnect() -> None:
-    """End this process's rank servers, if any. The next launch starts a new one."""
+    """End this process's rank servers, if any. The next launch starts a new server."""
     for connection in filter(None, (_own_server.connection, *_own_server.other_servers.values())):
         connection.close()
     _own_server.connection = None

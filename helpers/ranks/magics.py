@@ -334,7 +334,7 @@ def _reason_for_new_ranks(world: World, connection: Servers, options: _CellOptio
 
 
 def end_live_world(reason: str) -> None:
-    """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ones."""
+    """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ranks."""
     if _live_ranks.world is not None:
         _live_ranks.end_reason = reason
         lost = [*_live_ranks.lost_cells, *_live_ranks.cells]

@@ -198,7 +198,7 @@ def _explain_failed_join(world: World, error: RankError) -> str:
 
 
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
-    """Among errors equal to the first, move the lowest rank's to the front, because the order is random."""
+    """If several ranks failed like the first one, move the error of the lowest of them to the front."""
     if errors:
         same = [
             error

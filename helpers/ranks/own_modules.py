@@ -4,7 +4,7 @@
     my_model.SCALE = 10
     my_model.configure(width=64)  # sets a name in `my_model`
 
-Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module from its file.
+Under mp.spawn and torchrun every rank runs these lines. Here, a rank imports the module only from its file.
 So a kernel remembers each module's values after its import, and sends the changed values.
 """
 

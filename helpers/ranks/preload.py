@@ -39,7 +39,7 @@ GRADER_MODULES = (
 
 @dataclass
 class _Importer:
-    """State of preloading: whether it has happened, whether in this process, and whether torch is set up."""
+    """State of preloading: whether modules are imported, whether by this process, and for a server or not."""
 
     has_imported: bool = False
     has_imported_itself: bool = False

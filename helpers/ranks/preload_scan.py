@@ -1,4 +1,4 @@
-"""Read in a program's text which modules it will import, so that the rank server can import them once.
+"""Find out from a program's text which modules it will import, so that the server imports them once.
 
 The first optimizer, DDP or compiled function of a process imports 800 modules, which takes a second on each
 rank of each launch. If the text of a cell or the data for the ranks mentions one of these features, the

@@ -95,7 +95,7 @@ class RunningRanks:
     Attributes:
         states: Each rank's state: "running", "returned", "failed" or "died".
         output: Each rank's printed text.
-        waits: The waits of the ranks that are waiting.
+        waits: The waits of the waiting ranks.
         seconds: The launch's running time so far.
         hosts: The host of each rank; empty if all are on this machine.
         checked: The exercise whose answer is being checked on them, or "".

@@ -6,8 +6,8 @@ find out which case applies here, a seeded generator must be distinguished from 
 used for drawing. torch's seed can be read. The states of `random` and numpy are followed from draw to draw.
 This must begin before a cell can seed them, so a kernel that imports the course also imports numpy.random.
 
-Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of them
-can seed, the generator counts as unseeded.
+Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of
+these calls can seed, the generator counts as unseeded.
 """
 
 from __future__ import annotations

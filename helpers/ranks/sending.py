@@ -58,7 +58,7 @@ def dumps(
             a script. Otherwise they use a separate namespace, so that nothing in `__main__` is replaced.
         earlier_objects: Objects that are pickled before `value` into the same stream, for the same Unpickler.
             An object that occurs in both is also one object on the rank: for example, after `F.gelu = mine`,
-            `F.gelu is mine` is also true there.
+            `F.gelu is mine` is also true on the rank.
     """
     data, _, sources = dumps_with_parts(value, (), use_main, earlier_objects)
     return data, sources

@@ -1,7 +1,7 @@
 """Send tensors and arrays so that objects sharing memory in the notebook also share it on the ranks.
 
 A storage is sent once, even if several tensors view it. Memory shared with the notebook is mapped. If an
-array overlaps a tensor or another array, which is only known after pickling, `Memory.find_blocks` returns the
+array overlaps a tensor or another array, which is known only after pickling, `Memory.find_blocks` returns the
 shared stretches as blocks. Then the objects are pickled again, and each block is sent once.
 """
 

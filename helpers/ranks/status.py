@@ -114,7 +114,7 @@ class ChildCall:
 
 
 def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
-    """Store a call of this process for its parent rank. Must be called in the child, before the call."""
+    """Store a call of this process for its parent rank. Call this in the child, before the reported call."""
     data = sys.modules.get("torch.utils.data")
     process_kind = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.

@@ -49,7 +49,8 @@ _stop_count, _thread_state = _StopCount(), _ThreadState()
 def count_stops(kernel: Any) -> None:
     """Count presses of Stop in a kernel's main thread, during this cell and after it.
 
-    Must be called in each cell, because ipykernel sets one handler before a cell and another one after it.
+    Must be called in each cell, because ipykernel sets one handler before a cell and another handler after
+    it.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _counting_handler(signal.getsignal(signal.SIGINT)))

@@ -75,7 +75,7 @@ class Thread:
             the thread has not run.
         call: The system call in which it waits; "" if the call is not in `_SYSTEM_CALLS`, "?" if it is
             hidden.
-        ends_in_s: Maximum number of seconds until the wait times out; FOREVER if it never does.
+        ends_in_s: Maximum number of seconds until the wait times out; FOREVER if the wait never times out.
         private: Whether only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
         ran_ms: Its running time, which is read only for RPC_LOOP, which never gives up the processor on a

@@ -258,7 +258,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def post(
     url: str, path: str, message: msgspec.Struct, token: str = "", reply_type: Any = Any
 ) -> Any:
-    """Post a message to the board and return its answer. Raise RoomError if it fails or times out."""
+    """Post a message to the board and return its answer. Raise RoomError if that fails or times out."""
     try:
         request = urllib.request.Request(
             f"{url.rstrip('/')}/{path}",

@@ -55,7 +55,7 @@ class RankOutput:
         self.erase_line()
 
     def show_line(self, text: str) -> None:
-        """Show a line that the next output replaces. This only works on a terminal."""
+        """Show a line that the next output replaces. This works only on a terminal."""
         width = shutil.get_terminal_size().columns
         self.stream.write(_ERASE_LINE + text[: width - 1])
         self.stream.flush()
@@ -78,7 +78,7 @@ class RankOutput:
 
 
 class TerminalDisplay(NoDisplay):
-    """Shows each rank's position in one line while there is no output. This only works on a terminal."""
+    """Shows each rank's position in one line while there is no output. This works only on a terminal."""
 
     def __init__(self, output: RankOutput) -> None:
         self._output = output

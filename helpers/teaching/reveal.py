@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class RevealAssets:
-    """Embedded files. style: CSS. scripts: reveal.js, followed by its speaker view."""
+    """Embedded files. style: the CSS. scripts: reveal.js, followed by its speaker view."""
 
     style: Markup
     scripts: tuple[Markup, ...]

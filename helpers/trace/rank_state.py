@@ -9,7 +9,7 @@ from helpers.trace.joins import JoinCall
 
 FINISHED_STATES = frozenset({"returned", "failed", "died"})
 GROUP_MAKERS = frozenset({"new_group", "split_group"})
-"""Functions of torch that make a process group, and wait for other ranks."""
+"""Functions of torch that create a process group, and wait for other ranks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class Recorder:
         return seq
 
     def track_work(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
-        """Track a call's Work, because the call ends when the Work does."""
+        """Track a call's Work, because the call ends when the Work ends."""
         self._thread_state.work = work
         if work is None:
             self.record_end(seq)

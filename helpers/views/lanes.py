@@ -178,7 +178,7 @@ def lanes_live_text(ranks: RunningRanks) -> str:
 
 
 def _replaceable_html(text: str) -> str:
-    """Return HTML with text that the next update replaces. If there is none, it says that updates stopped.
+    """Return HTML with text that the next update replaces. If there is none, it shows that updates stopped.
 
     The kernel may have been restarted, or the notebook saved and reopened. Without a kernel, only the page
     can show this state. If styles are removed, the text stays unchanged.

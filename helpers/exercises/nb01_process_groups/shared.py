@@ -19,7 +19,7 @@ Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
-    """Return each of a rank's starts of a group: the passed rank, and the address."""
+    """Return (passed rank, address) for each time that a rank starts a group."""
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT_PATTERN.fullmatch(e.call))]
 
 

@@ -181,7 +181,7 @@ def judge_scaling(
 
 
 def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
-    """Compare a spread with the quartiles of the timings, with or without the first ones."""
+    """Compare a spread with the quartiles of the timings, with or without the first timings."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
         quantiles(timings[left_out:], n=4, method=how)

@@ -58,7 +58,7 @@ class Sequence(NamedTuple):
 
 
 def ring_byte_limits(n: int, block: int, numbers: int) -> dict[str, int]:
-    """Return the bytes that a rank may send for passing k and v, `block` bytes each, and `numbers` around.
+    """Return the bytes that a rank may send to pass k and v, `block` bytes each, and `numbers` around.
 
     In the result, "forward" is the limit for sending them once, and "all" adds backward, which sends k and v
     once more with their gradients.

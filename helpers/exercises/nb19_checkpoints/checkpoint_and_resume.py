@@ -31,7 +31,7 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 TOLERANCE = 1e-5
 LOSABLE_PARTS = ("rng", "rank 0's rng", "momentum", "model")
-"""Parts that a resumed training may have lost. `simulate_losses` simulates the training without one."""
+"""Parts that a resumed training run may have lost. `simulate_losses` simulates the loss of one part."""
 LATER_EVENTS = (0, 1, 2, 3, 4, 5, 6, 7)
 """The events of later saves at which a job is killed a second time; 0 means never."""
 

@@ -83,8 +83,8 @@ def _is_text_about_attempt(name: str) -> bool:
 def _assignment(texts: Sequence[str]) -> str:
     """Return the assignment's name and the underscore after it, if all texts begin with the same name.
 
-    Both assignment and usernames may contain underscores, so only the differing parts show where a username
-    begins.
+    Both the assignment's name and usernames may contain underscores, so only the differing parts show where a
+    username begins.
     """
     common = os.path.commonprefix(sorted({*texts})) if len({*texts}) > 1 else ""
     return common[: common.rfind("_") + 1]

@@ -74,7 +74,7 @@ class GradedRoster:
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """The column of a notebook. out_of: the notebook's points in the course. maximum: those in the column."""
+    """The column of a notebook. out_of: its points in the course. maximum: the maximum of the column."""
 
     name: str
     out_of: float

@@ -36,8 +36,8 @@ class OptimizerSteps(NamedTuple):
 
     keeps_grads: whether to zero and refill gradients instead of setting them to None. max_bytes: the number
     of bytes that is enough for the state, and for all tensors. known_sizes, here and below: {number of bytes:
-    name} of tensors such as a whole weight. second: one of `SECOND_OPTIMIZERS`, which says when a second
-    optimizer is created. With a second optimizer, bytes are not counted.
+    name} of tensors such as a whole weight. second: the time at which a second optimizer is created, one of
+    `SECOND_OPTIMIZERS`. With a second optimizer, bytes are not counted.
     """
 
     weights: Sequence[torch.Tensor]

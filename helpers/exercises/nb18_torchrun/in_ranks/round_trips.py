@@ -16,7 +16,7 @@ from helpers.checks.stopwatch import Script, Stopwatch
 NOISE = 0.02
 """The largest error added to a timing, relative to its true length."""
 BETWEEN_OUTLIERS = (5, 7)
-"""The number of timings between two timings that are far too long, so that one or two of ten are."""
+"""The number of timings from one that is far too long to the next. So one or two of ten are too long."""
 TRIP_TAG = 185
 """Tag that distinguishes round trips from an answer's messages in the record."""
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns")

@@ -47,7 +47,7 @@ class Changes:
 
 
 class FolderWatch:
-    """One inotify instance. Raises OSError if this user may not create another one."""
+    """One inotify instance. Raises OSError if this user may not create another instance."""
 
     def __init__(self, folder: Path) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
