@@ -183,7 +183,7 @@ class _Search:
         )
 
     def _reason_needed(self, need: Need) -> Need | None:
-        """Return the reason for including the user of this name. None for a function or the answer."""
+        """Return the reason for including the user of this name, or None for a function or the answer."""
         user = need.user
         if user is None or need.later or user.is_definition:
             return None

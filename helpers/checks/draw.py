@@ -211,7 +211,7 @@ def plan_small_draws(ranks: int, count: int, seed: str) -> list[Draw]:
 def plan_draws(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
     """Return the draws of `count` cases, always the same for one seed.
 
-    small: keep sizes, shapes, dtypes and roots, but use small whole numbers in tensors.
+    small: whether to use small whole numbers in tensors, with the same sizes, shapes, dtypes and roots.
     """
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}

@@ -40,9 +40,10 @@ class FailedRun:
 class FailureKind:
     """A kind of failure.
 
-    advise: a function that returns the general advice, or "" if there is none. is_about_task: whether the
-    exercise's advice, which takes the task into account, precedes the general advice. last_line: the text
-    after the failure's description.
+    advise: a function that returns the general advice, or "" if there is none.
+    is_about_task: whether the exercise's advice, which takes the task into account, precedes the general
+    advice.
+    last_line: the text after the failure's description.
     """
 
     name: str

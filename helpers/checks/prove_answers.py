@@ -172,7 +172,7 @@ def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE
 
 
 _recorded_runs: dict[bytes, Execution] = {}
-"""Recorded runs of known mistakes in the cases of proofs."""
+"""The recorded runs of known mistakes, on the cases used in proofs."""
 
 
 def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:

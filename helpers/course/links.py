@@ -1,4 +1,4 @@
-"""Make links between notebooks from words such as "notebook 05".
+"""Turn words such as "notebook 05" into links between notebooks.
 
 `build` inserts the links into the learner's copies, so that the solved notebooks stay readable as text.
 """

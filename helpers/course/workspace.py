@@ -182,7 +182,7 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 @cache
 def matching_cells(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return {match of the pattern's group: cell id}, for opening a notebook at a cell."""
+    """Return {match of the pattern's group: cell id}, used to open a notebook at a cell."""
     return dict(match_cell_ids(notebook, pattern))
 
 

@@ -141,7 +141,7 @@ class HostLink(Peer):
         self._woken.close()
 
     def read_clock(self) -> None:
-        """Compare the host's clock with this machine's, unless they were compared a moment ago."""
+        """Compare the host's clock with this machine's clock, unless they were compared a moment ago."""
         if time.monotonic_ns() > self._clock_old_ns:
             with contextlib.suppress(PeerGone):  # `messages` reports that the host is lost
                 wait_for_answer(self._schedule(self._measure_clock()))

@@ -1,8 +1,8 @@
 """Functional collectives on tensors without values, which the recorder can record.
 
-torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
-compute the shape of the result. A real kernel allocates the result and calls the process group. The functions
-in this module take only these two steps.
+torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...)
+compute only the shape of the result. A real kernel allocates the result and calls the process group. The
+functions in this module take only these two steps.
 """
 
 from __future__ import annotations

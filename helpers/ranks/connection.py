@@ -353,7 +353,7 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch of a server's message (None for the message `ended`, which end_launch reads)."""
+    """Return the launch that a server's message is about, or None for `ended`, which end_launch reads."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

@@ -179,7 +179,7 @@ class Task:
     Attributes:
         shared: Number of bytes of the payload that are the same for all ranks.
         has_settings: Whether the payload begins with the settings that cells have made for their process.
-        cells: The cells whose code is sent, by file, so that a rank can show its lines.
+        cells: {file: cell} for the cells whose code is sent, so that a rank can show their lines.
         rewind_logs: Whether the launcher has read all records, so that the rank writes its log from the
             start.
     """

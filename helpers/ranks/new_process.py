@@ -58,7 +58,7 @@ def set_temp_folder(folder: str) -> None:
 
 
 def seed_from_system() -> None:
-    """Seed all random states from the system, because the fork copied the server's.
+    """Seed all random states from the system, because the fork copied the server's states.
 
     New processes do the same: under torchrun and mp.spawn, torch.initial_seed(), random and numpy's global
     state differ from rank to rank and from run to run (measured with torch 2.13). One difference remains:

@@ -25,7 +25,7 @@ class Payload:
     one object on the rank.
 
     has_settings: whether `shared` begins with settings made in cells, which must be applied before the rest
-    is read. sources: the cells whose code is sent, by file, so that a rank can show its lines.
+    is read. sources: {file: cell} for the cells whose code is sent, so that a rank can show their lines.
     """
 
     shared: bytes

@@ -36,7 +36,7 @@ def become_rank(
     report: Callable[[str], None],
     recorder: Recorder | None,
 ) -> None:
-    """Make this process a rank: store its launch's folder and its functions for reaching the launcher.
+    """Make this process a rank: store its launch's folder and the functions used to reach the launcher.
 
     Args:
         folder: The folder of the launch.

@@ -1,4 +1,4 @@
-"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later ones do not interrupt the cleanup.
+"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later presses do not interrupt the cleanup.
 
 The system interrupts only the main thread. In a kernel each press is also counted (`count_stops`), and a
 launch in another thread checks the count while waiting (`raise_if_stopped`).

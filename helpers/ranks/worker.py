@@ -386,7 +386,7 @@ def _wait_until_all_joined(path: str) -> Iterator[None]:
 
 
 def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
-    """Execute a cell's source. Like a notebook, return the value of its last expression."""
+    """Execute a cell's source. Like a notebook, return the value of the cell's last expression."""
     import ast
 
     tree = ast.parse(source, file)

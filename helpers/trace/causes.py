@@ -44,7 +44,7 @@ class Priority(IntEnum):
 
     A cause must be tried before all of its consequences. For example, two ranks with different tags also wait
     for each other, so tags are tried before cycles. Causes of the same priority are not consequences of each
-    other. If a world has two of them, either explains it, and the first one in the table is reported.
+    other. If a world has two such causes, either of them explains it, and the first in the table is reported.
     """
 
     DIFFERENT_CALLS = 1

@@ -109,7 +109,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
         """Return the number of days by which a file is late, rounded up. at: seconds since the epoch.
 
-        Days are calendar days, so a day with a change of the clocks has 23 or 25 hours.
+        Days are calendar days, so a day on which the clocks change has 23 or 25 hours.
         """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
@@ -139,8 +139,8 @@ def effort_points(heading: Heading) -> float:
 def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy:
     """Read a policy file. Raise PolicyError if it cannot be used.
 
-    learners: {text that may denote a learner: the learner's name}, for checking extensions; None if the class
-    is not known.
+    learners: {text that may denote a learner: the learner's name}, used to check extensions; None if the
+    class is not known.
     """
     try:
         text = read_text(path, "The policy")

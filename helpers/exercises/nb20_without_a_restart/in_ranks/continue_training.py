@@ -122,11 +122,13 @@ class Disturbance:
     """Disturbs one replica once, in one step, as described by `event`.
 
     killed before, killed in, killed after: it is killed before computing gradients, in its optimizer's step,
-    or after this step. killed joining: it is killed when joining the group for the first time after the step.
-    stalls: it stalls before computing gradients. hold: the duration of the repeated step, as a multiple of
-    `patience`. steps alone: the step's all_reduce succeeds on this replica, but fails on all others. `stall`
-    is the time for which it stalls after its step, as a multiple of the others' patience. wrong_steps: the
-    names of the answer's actions on its optimizer that a right answer never takes.
+    or after this step.
+    killed joining: it is killed when joining the group for the first time after the step.
+    stalls: it stalls before computing gradients.
+    hold: the duration of the repeated step, as a multiple of `patience`.
+    steps alone: the step's all_reduce succeeds on this replica, but fails on all others. `stall` is the time
+    for which it stalls after its step, as a multiple of the others' patience.
+    wrong_steps: the names of the answer's actions on its optimizer that a right answer never takes.
     """
 
     def __init__(self, me: int, event: dict[str, Any], patience_s: float, folder: Path) -> None:

@@ -120,8 +120,8 @@ class FolderMonitor(Monitor):
     It runs no code of the answer, and verifies the workers' reports where it can.
 
     only_rank0_writes: whether to terminate the job as soon as a rank other than 0 changes a file, because
-    this is already wrong. numbers: the number of each step, or of each row if a step trains rows, without
-    which no rank can train.
+    this is already wrong.
+    numbers: the number of each step, or of each row if a step trains rows, without which no rank can train.
     """
 
     folder: Path
