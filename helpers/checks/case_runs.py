@@ -39,7 +39,7 @@ class CaseRun:
     """One case and its verdict.
 
     execution: the ranks' actions and results; None if the run was too large to read.
-    isolated: the case ran in a separate world.
+    isolated: whether the case ran in a separate world.
     """
 
     turn: Turn

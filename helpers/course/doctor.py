@@ -156,8 +156,9 @@ def _probe_bubblewrap() -> tuple[bool, str]:
 def landlock_version() -> int:
     """Return the kernel's Landlock version, or 0.
 
-    It is read with the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see
-    landlock(7), because /sys/kernel/security is often not mounted, especially in containers.
+    The version is read with the system call landlock_create_ruleset(NULL, 0,
+    LANDLOCK_CREATE_RULESET_VERSION), see landlock(7), because /sys/kernel/security is often not mounted,
+    especially in containers.
     """
     if not sys.platform.startswith("linux"):
         return 0

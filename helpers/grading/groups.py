@@ -187,7 +187,7 @@ def _label_in_child(
 def _label_answers(
     answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
-    """Run each answer, and report the first answer with the same behavior. This runs in the child."""
+    """Run each answer, and report the first answer with the same behavior. The function runs in the child."""
     with plan:
         for name, own in groupby(remaining, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]

@@ -4,7 +4,8 @@ A new process seeds its generators from the system, so draws differ from rank to
 of a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To
 find out which case applies here, a seeded generator must be distinguished from a generator that has only been
 used for drawing. torch's seed can be read. The states of `random` and numpy are followed from draw to draw.
-This must begin before a cell can seed them, so a kernel that imports the course also imports numpy.random.
+Following them must begin before a cell can seed them, so a kernel that imports the course also imports
+numpy.random.
 
 Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of
 these calls can seed, the generator counts as unseeded.

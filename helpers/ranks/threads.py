@@ -78,7 +78,7 @@ class Thread:
         ends_in_s: Maximum number of seconds until the wait times out; FOREVER if the wait never times out.
         private: Whether only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
-        ran_ms: Its running time, which is read only for RPC_LOOP, which never gives up the processor on a
+        ran_ms: Its running time. It is read only for RPC_LOOP, which never gives up the processor on a
             machine with many cores.
     """
 

@@ -136,7 +136,7 @@ def build_mixed_model(seed: int, tied: bool, spare: bool, use_float64: bool) -> 
 
 
 def copy_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return {name: copy} of all parameters and buffers. Those with several names are copied once."""
+    """Return {name: copy} of all parameters and buffers. A tensor with several names is copied once."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().clone() for name, tensor in named}
 
