@@ -57,11 +57,11 @@ class CaseRecord:
     """One case, in the form stored in a record and read by every report.
 
     hidden: whether the case belongs to a grader, so that its stored record reveals neither inputs nor output.
-    outcome: an `Outcome`. It is a text because a record may come from a different version.
+    outcome: an `Outcome`. It is a string because a record may come from a different version.
     credit: the answer's share of the case's points, from 0 to 1.
     rows: a row for each rank, if a value is wrong.
-    broken: the violated rules on traffic, as sentences.
-    message: a text about all ranks, either on the end of the run or on a problem of all values together.
+    broken: a sentence for each violated rule on traffic.
+    message: text about all ranks, either on the run's end or on a problem of all values together.
     advice: the first thing to look at.
     """
 
@@ -85,7 +85,7 @@ class CaseVerdict(CaseRecord):
 
     mistake: the title of the known mistake that gave the advice.
     given: for a pure function, the arguments of the shown case.
-    world: the whole run of the case's world, if other cases also ran in it.
+    world: the run of the case's whole world, if other cases also ran in this world.
     drawn_message: for a deadlock, the message for a reader who sees a drawing of the ranks' waits.
     """
 

@@ -1,4 +1,4 @@
-"""The releases of torch used for testing the course."""
+"""The releases of torch with which the course was tested."""
 
 TESTED = ("2.13.0", "2.15.0")
 

@@ -45,8 +45,8 @@ def build_answer(
             several answers from the same cells, pass a `Listing`.
         name: The name of the function or class.
         where: A function that returns a cell's name for messages.
-        from_history: Whether a kernel ran the cells. If so, a stub that ran last counts, and cells that ran
-            again or failed do not count as repaired.
+        from_history: Whether a kernel ran the cells. If so, a stub that ran last is used, and repairs of
+            cells that ran again or failed are not noted.
         others: Names of the other requested answers, none of which is a misspelling of `name`.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
@@ -91,7 +91,7 @@ class _Build:
         return [*broken, *await_notes(self.listing, self.where)]
 
     def _stub_notes(self) -> list[str]:
-        """Ignore stubs if there is an attempt, because a copied cell must not cost marks. Return notes."""
+        """Ignore stubs if there is an attempt, so that copied cells cost no marks. Return notes on them."""
         binders = self.listing.binders(self.name)
         stubs = [s for s in binders if stub_line(s.node)]
         attempts = [s for s in binders if s not in stubs and not s.skipped]
@@ -192,7 +192,7 @@ class _Build:
         return None
 
     def _under_magic_problem(self) -> Problem | None:
-        """Return a problem if the definition is in a magic's cell, such as `%%ranks`, not in the notebook."""
+        """Return a problem if only a cell under a magic, such as `%%ranks`, defines the answer."""
         for index, text in enumerate(self.listing.sources()):
             if text.lstrip().startswith("%%") and defines(text, self.name):
                 magic = text.split(maxsplit=1)[0]
@@ -222,7 +222,7 @@ def defines(text: str, name: str) -> bool:
 def stub_line(node: ast.stmt) -> int:
     """Return the line of the `raise NotImplementedError("Exercise ...")` in a definition, or 0.
 
-    Given code before the stub does not count as an attempt. A stub after a `return` is dead code, so it
+    Code given before the stub does not count as an attempt. A stub after a `return` is dead code, so it
     does not count as a stub. If one method is unwritten, the class counts as not attempted. But if a class
     only collects static methods, one written method is an attempt.
     """
@@ -298,7 +298,7 @@ def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def _future_imports(listing: Listing) -> list[Statement]:
-    """Return the imports from __future__, each once. In a kernel they affect all later cells."""
+    """Return each import from __future__ once. In a kernel, these imports affect all later cells."""
     found: dict[str, Statement] = {}
     for statement in listing.matching(re.compile("__future__")):
         node = statement.node
@@ -311,7 +311,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
 
 
 def _check_compiles(answer: Answer, name_cell: CellNamer) -> Answer | Problem:
-    """Reject an answer that is too large, or that only the compiler rejects: `return` outside a function."""
+    """Reject an answer that is too large or does not compile, as with `return` outside a function."""
     # the size is limited, because the source is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (

@@ -97,7 +97,7 @@ class _Search:
     def _follow_calls(self, statement: Statement, point: Position) -> None:
         """Follow the names of functions that a statement may have called when it ran at `point`.
 
-        Also follow the parts of its value: `g = decorate(h)` keeps h.
+        Also follow the parts of the statement's value: for example, `g = decorate(h)` keeps h.
         """
         if len(self.followed) > _MAX_CALL_STEPS:
             return
@@ -163,7 +163,7 @@ class _Search:
         self.unknown.setdefault(name, user)
 
     def _external_value_message(self, statement: Statement, need: Need) -> str:
-        """Return a message with the variable used by the function, and the last call of the chain."""
+        """Return a message that names the variable used by the function, and the last call of the chain."""
         source = f"{self._cell_name(statement)} {self._external_reason(statement)}"
         if need.user is None:
             return (
@@ -183,7 +183,7 @@ class _Search:
         )
 
     def _reason_needed(self, need: Need) -> Need | None:
-        """Return the reason for including the user of this name. None for a function or the answer."""
+        """Return the reason for including the user of this name, or None for a function or the answer."""
         user = need.user
         if user is None or need.later or user.is_definition:
             return None
@@ -217,7 +217,7 @@ def find_closure(listing: Listing, name: str, name_cell: Callable[[int], str]) -
     """Return the statements that the answer called `name` needs, including its definition.
 
     Raises:
-        Unresolved: The answer needs a value that only exists in a different run, a file or the kernel.
+        Unresolved: The answer needs a value that exists only in a different run, a file or the kernel.
     """
     return _Search(listing, name_cell).run(name)
 
@@ -234,7 +234,7 @@ def _star_imports(listing: Listing) -> list[Statement]:
 def _order_statements(
     statements: Mapping[Position, Statement], hard: _Edges, soft: _Edges
 ) -> list[Statement]:
-    """Return statements by position, each after the statements that it needs (hard) or may need (soft)."""
+    """Sort statements by position, but each after the statements that it needs (hard) or may need (soft)."""
     done: dict[Position, None] = {}
     started: set[Position] = set()
 

@@ -11,8 +11,8 @@ ProblemKind = Literal[
 ]
 """Kinds of problems.
 
-not_defined: no cell defines the name, so the notebook may be a different one. newer_syntax: a syntax error
-in a notebook written with a newer Python than this one.
+not_defined: no cell defines the name, so the notebook may be a different one. newer_syntax: a syntax error in
+a notebook written with a newer version of Python than this one.
 """
 
 NO_ATTEMPT: tuple[ProblemKind, ...] = ("not_defined", "not_attempted")
@@ -26,7 +26,7 @@ class Origin:
     """The place where one piece of an answer's source was written. Lines are counted from 1.
 
     Args:
-        first, count: Its lines in the answer's source.
+        first, count: The piece's first line in the answer's source, and its number of lines.
         cell: The cell's index.
         line: The piece's first line in that cell.
     """
@@ -50,7 +50,7 @@ class Answer:
     notes: tuple[str, ...] = ()
 
     def place(self, line: int) -> tuple[int, int] | None:
-        """Return (cell, line in that cell) of a line of `source`, or None if there is none."""
+        """Return (cell, line in that cell) for a line of `source`, or None for lines from no cell."""
         # Only lines after the last statement have no origin.
         for origin in self.origins:
             if origin.first <= line < origin.first + origin.count:

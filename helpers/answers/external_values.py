@@ -30,9 +30,9 @@ _EXTERNAL = {
 
 
 def find_external_value(listing: Listing, statement: Statement) -> str:
-    """Return the statement's external source ("calls `launch`"), or "" if it only needs the cells.
+    """Return the statement's external source ("calls `launch`"), or "" if it needs only the cells.
 
-    Calls are followed through the learner's functions, but not calls of functions that are passed to them.
+    Calls are followed through the learner's functions, but not the calls of functions passed to them.
     """
     # Only follow calls, because passing a function, for example as a callback, computes no value here.
     pending = [(path, statement.node) for path in sorted(statement.names.calls_now)]
@@ -51,7 +51,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
 
 
 def _only_tests_for_kernel(path: Path, caller: ast.stmt) -> bool:
-    """Return whether each call only tests for a kernel, and handles its absence.
+    """Return whether each call only tests for a kernel, in code that handles its absence.
 
     For example, ranks can run `try: get_ipython() ... except NameError: ...`, although they lack the name.
     """

@@ -1,6 +1,6 @@
 """Find the answer in a running kernel, from its typed cells.
 
-`check` passes the function (or its name) and the kernel's input history. `build` makes the answer; this
+`check` passes the function (or its name) and the kernel's input history. `build` builds the answer. This
 module only finds the object's name in the history.
 """
 
@@ -35,7 +35,7 @@ def answer_from_history(
         target: The function, the class or its name.
         inputs: IPython's `In` or, better, `history_manager.input_hist_raw`, which contains the lines as
             typed. They are in execution order, so the definition that ran last is used.
-        namespace: The kernel's `user_ns`, for finding the object's name; by default, the function's globals.
+        namespace: The kernel's `user_ns`, used to find the object's name; by default, the function's globals.
     """
     listing = Listing(inputs)
     if isinstance(target, str):
@@ -71,7 +71,7 @@ def _own_namespace(inner: object) -> Mapping[str, object]:
 
 
 def _variable_of(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
-    """Return the variable that holds this object, because lambdas and partials have no useful name."""
+    """Return the name of the object's variable, because lambdas and partials have no useful names."""
     # use a copy, because the kernel's names may change meanwhile, for example in a widget's callback
     names = [name for name, value in list(namespace.items()) if value is target]
     if (own := _name_of(target)) in names:
@@ -89,7 +89,7 @@ def _name_of(target: object) -> str:
 def _is_from_kernel(
     target: object, inner: object, name: str, namespace: Mapping[str, object]
 ) -> bool:
-    """Return whether the object was made by a cell of the kernel, not by a module with the same name."""
+    """Return whether a cell of the kernel defined the object, not a module that uses the same name."""
     if namespace.get(name) is target:
         return True
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:

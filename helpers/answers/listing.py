@@ -71,7 +71,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class BrokenCell:
-    """A cell that is not Python. line: the line where parsing stopped, 0 if unknown."""
+    """A cell that is not Python. line: the line where parsing stopped, or 0 if it is unknown."""
 
     cell: int
     line: int
@@ -228,7 +228,7 @@ def _broken_cell(index: int, error: Exception) -> BrokenCell:
 
 
 def parse_quietly(source: str) -> ast.Module:
-    """Return the parsed source, without warnings on odd escapes, which the cell's run already showed."""
+    """Parse the source without warnings on invalid escapes, which were already shown when the cell ran."""
     with warnings.catch_warnings(action="ignore"):
         return ast.parse(source)
 

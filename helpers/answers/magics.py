@@ -50,7 +50,7 @@ def strip_magics(source: str) -> str:
 
 
 def has_stored_magics(source: str) -> bool:
-    """Return whether `source` is only valid Python because IPython's history translated it (`In`)."""
+    """Return whether `source` is valid Python only because IPython's history translated it (`In`)."""
     return (
         source.startswith(_CONVERTED_CELL_MAGIC)
         or _CONVERTED_TIME_PATTERN.search(source) is not None

@@ -25,9 +25,9 @@ class Names:
     """The module-level names of one top-level statement.
 
     Args:
-        binds: Names bound whenever it runs.
+        binds: Names bound whenever the statement runs.
         may_bind: Names bound only on some paths, or names of extended objects (`import a.b`).
-        now, later: Names used when it runs, and when its functions run.
+        now, later: Names used when the statement runs, and names used when its functions run.
         at_once: Names of `later` that it may already use when it runs, because it may call lambdas (or, in a
             class body, functions) defined inside it.
         hints: Names in annotations that are strings, or that Python does not evaluate.

@@ -1,7 +1,7 @@
 """Read a notebook file that may be damaged, hostile, or saved by a different tool.
 
 `read_notebook` is called inside the capped child of `reader.read_answers`. The JSON is not validated, because
-grading only needs the cells' sources. So stripped metadata, missing ids and old formats do not matter.
+grading needs only the cells' sources. So stripped metadata, missing ids and old formats do not matter.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class Notebook:
 
     Args:
         repairs: Errors in the file that were ignored.
-        python_version: The version of the kernel that saved the file, () if the file does not contain the
-            version.
+        python_version: The version of the kernel that saved the file, or () if the file does not contain it.
     """
 
     cells: tuple[Cell, ...]
@@ -86,7 +85,7 @@ def printable_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a regular file of limited size. Raise UnreadableNotebook."""
+    """Return the content of a regular file of limited size. Raise UnreadableNotebook for other files."""
     name = printable_name(path)
     # With O_NONBLOCK, opening a fifo does not wait for a writer. O_NOFOLLOW rejects links, because a
     # submission must not be a link to one of the grader's files.
@@ -123,7 +122,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _describe_folder(descriptor: int) -> str:
-    """Return the problem of a folder submitted instead of a notebook, based on its direct contents."""
+    """Describe a folder that was submitted instead of a notebook, based on its direct contents."""
     names = os.listdir(descriptor)
     if any(name.lower().endswith(".ipynb") for name in names):
         return "is a folder, not a notebook: pass the path of the .ipynb file inside it."

@@ -68,7 +68,7 @@ def _moved_statements(closure: Closure, name_cell: CellNamer) -> Iterator[str]:
 
 
 def standing_notes(closure: Closure, name_cell: CellNamer) -> Iterator[str]:
-    """Yield notes that matter for notebooks and kernels alike: deleted and unknown names."""
+    """Yield notes on deleted and unknown names, which matter for notebooks and kernels alike."""
     for statement in closure.statements:
         if statement.text.startswith("del ") and statement.names.binds:
             name = min(statement.names.binds)

@@ -34,7 +34,7 @@ _CHILD_MODULE = "helpers.answers.reader_child"
 _ADVICE = "Look for a very large or very deeply nested cell."
 
 AnswerOrProblem = dict[str, Answer | Problem]
-"""The result for each requested answer, by name."""
+"""{name: result} for the requested answers."""
 
 
 def read_answers(

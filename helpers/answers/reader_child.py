@@ -50,7 +50,7 @@ def _read_answers(path: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _with_cause(answer: Answer | Problem, notebook: Notebook) -> Answer | Problem:
-    """Add the cause to a problem if other parts of the file than its code cells show it."""
+    """Add the cause to a problem if parts of the file other than its code cells show the cause."""
     if not isinstance(answer, Problem):
         return answer
     here = ".".join(map(str, sys.version_info[:2]))
@@ -80,7 +80,7 @@ def _with_cause(answer: Answer | Problem, notebook: Notebook) -> Answer | Proble
 
 
 def _limit_process(timeout_s: float) -> None:
-    """Limit this process, in case the caller is killed and can no longer end it at the deadline."""
+    """Limit this process's resources, in case the caller is killed and cannot end it at the deadline."""
     seconds = int(timeout_s) + 1
     limits = {
         resource.RLIMIT_CPU: seconds,

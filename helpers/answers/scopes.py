@@ -47,7 +47,7 @@ class Scope:
         return True
 
     def owner(self) -> Scope:
-        """Return the scope of bindings made in this scope: `:=` in a comprehension binds outside it."""
+        """Return the scope of bindings made in this scope: `:=` binds names outside its comprehension."""
         scope = self
         while scope.kind == "comprehension" and scope.parent is not None:
             scope = scope.parent
@@ -315,9 +315,9 @@ class _Binder(ScopeWalker):
 
 
 def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
-    """Return (local names, names declared global) of a function, without nested functions.
+    """Return (local names, names declared global) of a function, without those of nested functions.
 
-    `symtable` also provides them, but needs a complete source that compiles, only identifies functions by
+    `symtable` also provides them, but needs a complete source that compiles, identifies functions only by
     line, and renames `__x` in a class. The tests compare the two.
     """
     binder = _Binder()

@@ -128,7 +128,7 @@ def _fill_with_poison(
 
 
 def poison_value(dtype: torch.dtype, other_poison: bool = False) -> float | int:
-    """Return NaN, or the largest whole number. other_poison: a different value, to detect reads of poison."""
+    """Return NaN or the largest whole number; with `other_poison` a different value, to detect its use."""
     if dtype.is_floating_point or dtype.is_complex:
         return _OTHER_POISON if other_poison else math.nan
     return torch.iinfo(dtype).max - other_poison
@@ -242,12 +242,12 @@ def _copy_tensors(argument: Any) -> Any:
 
 
 def _write_count(tensor: torch.Tensor) -> int:
-    """Return the number of writes to a tensor, even NaN over NaN; 0 for views (their base counts writes)."""
+    """Return the number of writes to a tensor, even of NaN over NaN; 0 for views, whose bases count."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 
 class _DeferredWork(dist.Work):
-    """A Work whose result only appears after the answer has waited for it."""
+    """A Work whose result appears only after the answer has waited for it."""
 
     def __init__(self, work: dist.Work, in_flight: _InFlightCall) -> None:
         super().__init__()

@@ -16,12 +16,12 @@ A marker contains the kind and the title. Without a kind, the entry is a known m
 its marker contain a sentence for learners who make the mistake. The title may be followed by fields, each
 after a `|`:
 
-    crashed, deadlocked, ...    the outcome of the answer's check, if it is not "wrong" breaks: TEXT of a
-    wrong answer: the text of the broken rule shows: TEXT                 of a wrong answer: words that its
-    author must be shown from: TITLE                 the base of the edit is the right answer with this title
-    instead of the solution seen: NAME                  of a script's mistake, which needs no program: the
-    name of the observation in its run is: TITLE                   of a script's wrong answer: the title of
-    the recognized mistake
+    crashed, deadlocked, ...    the outcome of the answer's check, if it is not "wrong"
+    breaks: TEXT                of a wrong answer: the text of the broken rule
+    shows: TEXT                 of a wrong answer: words that its author must be shown
+    from: TITLE                 the base of the edit is the right answer with this title, not the solution
+    seen: NAME                  of a script's mistake, which needs no program: the observation in its run
+    is: TITLE                   of a script's wrong answer: the title of the recognized mistake
 
 A program is an edit (see `edits`) of the reference solution, or is written as a whole if that is shorter.
 Every whole program starts with `import torch`, `import torch.distributed as dist` and the code before the
@@ -79,7 +79,7 @@ class KnownAnswer:
 def read_answers_file(
     text: str, file: str = "", reference: Callable[[], Program] | None = None
 ) -> tuple[KnownAnswer, ...]:
-    """Read the text of a file of answers. reference: function returning the solution, called only for edits.
+    """Read the text of a file of answers. reference: returns the solution; called only for edits.
 
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.

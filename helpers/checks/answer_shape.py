@@ -27,7 +27,7 @@ NO_SHAPE = AnswerShape()
 
 
 def shape_of(program: str, name: str) -> AnswerShape:
-    """Return the shape of the function called `name`; an empty one for a class or an unreadable program."""
+    """Return the shape of the function `name`; an empty shape for a class or an unreadable program."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         for statement in ast.parse(program).body:
             if isinstance(statement, ast.FunctionDef) and statement.name == name:
@@ -86,7 +86,7 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _may_reach_end(body: Sequence[ast.stmt]) -> bool:
-    """Return whether control may pass the last statement of a block; False if in doubt."""
+    """Return whether execution may continue after a block's last statement; False if in doubt."""
     return all(_may_pass(statement) for statement in body)
 
 

@@ -21,9 +21,9 @@ class PerRank:
 class Finding:
     """The difference of one rank's value, as a fact, with advice if the cause is known.
 
-    advice: a sentence, or several that each explain the difference. rests_on_time: only a clock showed the
-    difference, so a busy machine might be the cause. seen: for a script exercise, the names of the
-    observations by which `known_outcomes` recognizes a mistake.
+    advice: a sentence, or several sentences that each explain the difference. rests_on_time: whether only a
+    clock showed the difference, so that a busy machine might be the cause. seen: for a script exercise, the
+    names of the observations by which `known_outcomes` recognizes a mistake.
     """
 
     what: str
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 
 Judge = Callable[[Any, int], "Finding | str | None"]
-"""Function called with a rank's returned value and the rank; returns the problem, if there is one."""
+"""A function called with a rank's returned value and the rank; it returns the problem, if any."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,18 @@ class AllRanks:
 class Case:
     """One world: its ranks' inputs, and the values that they must return.
 
-    label: a few words distinguishing this case from others of its size ("from rank 2"). given[r]: extra
-    arguments for rank r, after (rank, world_size). It has one entry per rank. right: a value to be compared
-    part by part, a `PerRank`, a `Judge` or an `AllRanks`. Judges are only called for values with the types
-    and keys of `like`. facts: numbers of this case that rules and sentences use. tolerance: largest
-    difference relative to `scale`, by default the largest element of the right value. 0 requires the same
-    bits. The default allows the rounding error of a sum over some ranks in the dtype. seconds: limit of the
-    processor time of all of its ranks together. timings: for kind MEASUREMENT, `timings()(*arguments)`
-    returns a timing, and the check judges a `Measured`. shown: a description of the inputs, if `given` is a
-    plan for the check's driver. telling: False if mistakes are harder to see than in other cases, for example
-    with a share of 0 or a grid of one row. Such a case is shown only if all other cases pass. parts: names of
-    the parts of the returned value, if the values do not show which part is which.
+    label: a few words distinguishing this case from other cases of the same size ("from rank 2"). given[r]:
+    extra arguments for rank r, after (rank, world_size). `given` has one entry per rank. right: a value to be
+    compared part by part, a `PerRank`, a `Judge` or an `AllRanks`. Judges are called only for values with the
+    types and keys of `like`. facts: numbers of this case that rules and sentences use. tolerance: the largest
+    allowed difference, relative to `scale` (by default the largest element of the right value). 0 requires
+    the same bits. The default allows the rounding error of a sum over some ranks in the dtype. seconds: the
+    limit on the processor time of all of its ranks together. timings: for kind MEASUREMENT,
+    `timings()(*arguments)` returns a timing, and the check judges a `Measured`. shown: a description of the
+    inputs, if `given` is a plan for the check's driver. telling: False if mistakes are harder to see than in
+    other cases, for example with a share of 0 or a grid of one row. Such a case is shown only if all other
+    cases pass. parts: names of the parts of the returned value, if the values do not show which part is
+    which.
     """
 
     label: str
@@ -96,7 +97,7 @@ class Case:
 
     @property
     def reading_order(self) -> tuple[bool, tuple[int, int]]:
-        """Return a sort key for the difficulty of reading: small cases come first, degenerate ones last."""
+        """Return a sort key for the difficulty of reading: small cases come first, degenerate cases last."""
         return not self.telling or self._is_degenerate, self.size
 
     @property
@@ -114,7 +115,7 @@ class Case:
         )
 
     def fill_facts(self, sentence: str) -> str:
-        """Insert the facts of this case into words."""
+        """Insert the facts of this case into a sentence."""
         known = {"n": self.world_size, **self.facts}
         # not str.format: words may contain code with braces, and an unknown name must not raise an error
         return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), sentence)

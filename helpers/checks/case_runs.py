@@ -39,7 +39,7 @@ class CaseRun:
     """One case and its verdict.
 
     execution: the ranks' actions and results; None if the run was too large to read.
-    isolated: the case ran in a separate world.
+    isolated: whether the case ran in a separate world.
     """
 
     turn: Turn
@@ -72,8 +72,8 @@ def run_groups(
 ) -> list[CaseRun]:
     """Run groups of cases until all are judged, or one ends the check. Raise CheckFault, LaunchError.
 
-    every_case: continue after a failed case. run_next_size: if not continuing, still run one more group,
-    because advice on the failing case must also agree with cases of a different size.
+    every_case: whether to continue after a failed case. run_next_size: whether to run one more group even
+    then, because advice on the failing case must also agree with cases of a different size.
     """
     runs: list[CaseRun] = []
     for group in groups:
@@ -94,7 +94,7 @@ def run_groups(
 def _run_group(
     worlds: Worlds, group: Sequence[Turn], every_case: bool, skip_isolated: bool
 ) -> list[CaseRun]:
-    """Run cases of one size in order. skip_isolated: leave out cases that cannot share a world."""
+    """Run cases of one size in order. skip_isolated: whether to leave out cases that cannot share a world."""
     try:
         shared_runs = run_in_one_world(worlds, group)
         if every_case and any(_is_forbidden(run) for run in shared_runs.values()):

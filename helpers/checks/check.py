@@ -26,7 +26,7 @@ def check(answer: Any, *, where: HostsContext | None = None) -> CheckResult:
     """Try an exercise's function or class on the visible cases and return the result.
 
     The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your notebook; so
-    it must not use values computed in another cell. Give the function itself or its name. Never raises:
+    it must not use values computed in another cell. Pass the function itself or its name. Never raises:
     failures are in the result's `outcome` and `cases`. `where`: the machines on which the cases run, as
     returned by `hosts(...)`; by default, this machine.
     """

@@ -63,10 +63,10 @@ def grade(
 ) -> CheckResult:
     """Try an answer, or report why there is none. Whatever the answer does, this function raises no error.
 
-    every_case: continue after a failed case, so that the points are exact. Without this, the outcome and the
-    advice are the same, but are found sooner. connection: the rank server that runs the answer, by default
-    this process's server. record_values: record tensor values in cases with a separate world, which failing
-    cases have.
+    every_case: whether to continue after a failed case, so that the points are exact. If not, the outcome and
+    the advice are the same, but are found sooner. connection: the rank server that runs the answer, by
+    default this process's server. record_values: whether to record tensor values in cases that run in a
+    separate world, as failing cases do.
     """
     if isinstance(answer, Problem):
         outcome = Outcome.NOT_ATTEMPTED if answer.kind in NO_ATTEMPT else Outcome.UNREADABLE
@@ -116,8 +116,8 @@ def _make_place_finder(answer: Answer, name_cell: NameCell) -> Callable[[str, in
 def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult) -> list[str]:
     """Return the names of wrong answers to other exercises that this answer calls.
 
-    They are tried on cases of the shown world size. result: this answer's result. If the answer was
-    attempted, the check has replaced called stubs by right answers.
+    The called answers are tried on cases of the shown world size. result: the result of the calling answer.
+    If that answer was attempted, the check has replaced called stubs with right answers.
     """
     notes = []
     own_name, size = worlds.exercise.name, result.run.world_size if result.run is not None else 0
@@ -145,8 +145,8 @@ def _notes_on_called_answers(worlds: Worlds, answer: Answer, result: CheckResult
 class _CheckOptions:
     """Options for checking one answer.
 
-    matches: the earlier results of `match_mistakes`; None if no advice is needed. is_for_learner: a learner
-    reads the result.
+    matches: the earlier results of `match_mistakes`; None if no advice is needed. is_for_learner: whether a
+    learner reads the result.
     """
 
     worlds: Worlds
@@ -186,7 +186,7 @@ def _check_answer(
 def _run_and_choose(
     options: _CheckOptions, cases: Sequence[Case], groups: Sequence[Sequence[Turn]]
 ) -> list[CaseRun]:
-    """Run all groups; replace the first failing run by the run to show."""
+    """Run all groups; replace the first failing run with the run to show."""
     runs = run_groups(
         options.worlds, groups, options.every_case, run_next_size=options.matches is not None
     )
@@ -246,7 +246,7 @@ def _run_shown_case(
 
 
 def _keep_verdicts(runs: Sequence[CaseRun], every_case: bool) -> list[CaseVerdict]:
-    """Return all verdicts, or the verdicts up to and including the first failing one.
+    """Return all verdicts, or the verdicts up to and including the first failing verdict.
 
     Only the first failing verdict keeps its advice.
     """
@@ -269,7 +269,7 @@ def _drop_cases(case_ids: Collection[int], groups: Sequence[Sequence[Turn]]) -> 
 def combine_verdicts(
     exercise: Exercise, answer: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
-    """Combine the verdicts of an answer's cases into a result. count: the number of all its cases."""
+    """Combine the verdicts of an answer's cases into a result. count: the number of the answer's cases."""
     failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
     worst = next(failed, None)
     sizes = {verdict.run.world_size for verdict in verdicts if verdict.run is not None}
@@ -286,7 +286,7 @@ def combine_verdicts(
 
 
 def _earned_share(exercise: Exercise, verdicts: Sequence[CaseVerdict], count: int) -> float:
-    """Return the share of the exercise's points that an answer gets."""
+    """Return the share of the exercise's points that an answer earns."""
     share = sum(verdict.credit for verdict in verdicts) / count
     if exercise.kind is Kind.JUDGEMENT:
         # Answers to a few questions can be guessed, so each wrong answer costs more than its share: one wrong

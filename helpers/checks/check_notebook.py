@@ -31,7 +31,7 @@ UNSANDBOXED = (
 def check_notebook(path: Path, only: str = "", *, is_own: bool = False) -> int:
     """Print the result of each exercise of a notebook. Return 0 if all passed, 1 if not, 2 if unreadable.
 
-    only: name or number of the single exercise to check. Raise UnknownExercise if it does not exist.
+    only: the name or number of the single exercise to check. Raise UnknownExercise if it does not exist.
     is_own: whether it is the learner's notebook, so that notes on other people's notebooks are left out.
     """
     try:
@@ -103,7 +103,7 @@ def grade_notebook(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> 
 def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
     """Return the exercises of each notebook that the file attempts, and the answers found for them.
 
-    The notebooks, possibly two, are recognized by the file's content. Its name is only used if the file
+    The notebooks, possibly two, are recognized by the file's content. The file's name is used only if it
     contains equal parts of several notebooks, or attempts nothing. Raise UnreadableNotebook.
     """
     # by headings, so that only the requested exercises are imported
@@ -146,7 +146,7 @@ def find_answers(path: Path) -> tuple[list[Exercise], AnswerOrProblem]:
 def notes_on_strays(
     chosen: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
 ) -> tuple[str, ...]:
-    """Return a note for each answer in a file that does not count because of its notebook.
+    """Return a note for each answer that does not count because it belongs to a different notebook.
 
     chosen, answers: from `find_answers`.
     """
@@ -170,7 +170,7 @@ def is_defined(answer: Answer | Problem) -> bool:
 
 
 def summary(results: list[CheckResult]) -> str:
-    """Return the last line: how many exercises passed."""
+    """Return the last line, with the number of passed exercises."""
     passed = sum(result.passed for result in results)
     missing = sum(result.outcome is Outcome.NOT_ATTEMPTED for result in results)
     missing_text = f", {missing} not attempted" if missing else ""

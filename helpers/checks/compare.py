@@ -93,7 +93,7 @@ def _compare_tensors(
 def _is_close(
     expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
-    """Return for each element whether it is close enough."""
+    """Return, for each element, whether it is close enough."""
     # NaN is right if NaN is expected. Infinities may be equal, but their difference is NaN.
     equal = (actual == expected) | ((actual != actual) & (expected != expected))
     if not (expected.is_floating_point() or expected.is_complex()) or tolerance == 0:
@@ -227,7 +227,7 @@ def kind_problem(example: Any, got: Any) -> str:
 
 
 def describe_kind(value: Any) -> str:
-    """Describe in a few words a value's kind and size."""
+    """Describe a value's kind and size in a few words."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         what = "tensor" if isinstance(value, torch.Tensor) else "array"
         return f"a {what} of shape {tuple(value.shape)} and dtype {_dtype_name(value.dtype)}"

@@ -62,9 +62,9 @@ class Presentation:
 def choose_shown_run(
     presentation: Presentation, failing: CaseRun, runs: Sequence[CaseRun]
 ) -> CaseRun:
-    """Run the case to show in place of a failing one; return its run with the best advice.
+    """Run the case to show in place of a failing case; return its run with the best advice.
 
-    runs: the runs of all cases. If the returned run passed, the failing case only fails in a shared world.
+    runs: the runs of all cases. If the returned run passed, the failing case fails only in a shared world.
     """
     shown_run, note = _find_shown_run(presentation, failing, runs)
     if shown_run.passed or shown_run.execution is None:
@@ -207,7 +207,7 @@ def _judge_with_advice(
 
 
 def _poison_advice(worlds: Worlds, execution: Execution) -> str:
-    """Return advice if the wrong values come from poison values: they change when the poison changes."""
+    """Return advice if the wrong values come from poison values, because they change with the poison."""
     if not worlds.exercise.kind.is_adversarial:
         return ""
     turn = Turn(execution.case, execution.number)
@@ -239,7 +239,7 @@ def has_wrong_values(verdict: CaseVerdict) -> bool:
 
 
 def fail_alike(exercise: Exercise, run: CaseRun, other: CaseRun) -> bool:
-    """Return whether two cases fail alike: both or neither by wrong values, and breaking the same rules."""
+    """Return whether two cases fail alike: they break the same rules, and both or neither by wrong values."""
     return _failure_key(exercise, run) == _failure_key(exercise, other)
 
 

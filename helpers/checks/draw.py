@@ -29,8 +29,8 @@ T = TypeVar("T")
 class Draw:
     """The source of one case's sizes and values.
 
-    ranks: its world size. small: tensors contain small whole numbers. low: whole numbers come from the lower
-    end of their ranges, so shapes, lengths and counts are also small.
+    ranks: the case's world size. small: whether tensors contain small whole numbers. low: whether whole
+    numbers come from the lower end of their ranges, so that shapes, lengths and counts are also small.
     """
 
     rng: random.Random
@@ -72,7 +72,7 @@ class Draw:
         )
 
     def shape(self, dims: Sequence[int] = (0, 1, 2, 3), least: int = 0) -> tuple[int, ...]:
-        """Pick a number of dimensions, and draw the sizes. With `least` 0, a tensor may have no elements."""
+        """Pick a number of dimensions, and draw their sizes. If `least` is 0, there may be no elements."""
         count = self.of(*dims)
         shape = [self.whole(1, 4) for _ in range(count)]
         if count and least == 0 and self.of(True, *[False] * 6):
@@ -146,7 +146,7 @@ class Draw:
 
 
 def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
-    """Return small whole numbers instead of any numbers: from 1 to 10, with neighbors always differing.
+    """Replace numbers with small whole numbers, from 1 to 10, in which neighbors always differ.
 
     0 does not occur, because leaving out a term of 0 would change nothing.
     """
@@ -158,7 +158,7 @@ def _small_numbers(numbers: Sequence[int]) -> torch.Tensor:
 
 
 def _calling_place() -> tuple[tuple[str, int], ...]:
-    """Return the place of a dealing call: its line in an exercise's file, and the lines in this file."""
+    """Return the place of a call that deals: its line in an exercise's file, and the lines in this file."""
     # Identify a line by its instruction, so that two draws on one line have separate decks.
     frame, places = sys._getframe(2), []
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
@@ -211,7 +211,7 @@ def plan_small_draws(ranks: int, count: int, seed: str) -> list[Draw]:
 def plan_draws(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
     """Return the draws of `count` cases, always the same for one seed.
 
-    small: keep sizes, shapes, dtypes and roots, but use small whole numbers in tensors.
+    small: whether to use small whole numbers in tensors, with the same sizes, shapes, dtypes and roots.
     """
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}

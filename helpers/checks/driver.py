@@ -34,7 +34,7 @@ class TurnPlan:
     sources[program_indices[k]] defines the answer, called `name`, of turn k. kind: how programs are called.
     The driver of a script gets the program's source. numbers[k]: determines which rank, if any, is late in
     turn k, and seeds each rank's random numbers. other_poison: see `adversarial_world`. report_replaced:
-    report replaced functions.
+    whether to report functions that an answer has replaced.
     """
 
     sources: Sequence[str]
@@ -155,9 +155,10 @@ def _remove_learner_modules() -> None:
 
 
 def _disable_compile() -> None:
-    """Replace torch.compile by a function that returns its argument: compiling takes too long for a check.
+    """Replace torch.compile with a function that returns its argument: compiling takes too long for a check.
 
-    torch's switch would still import its compiler, which replaces functions of torch.nn.Module.
+    torch's switch for disabling it would still import the compiler, which replaces functions of
+    torch.nn.Module.
     """
 
     def compile(model: Any = None, **options: Any) -> Any:

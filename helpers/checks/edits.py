@@ -1,13 +1,13 @@
-"""Represent a program as an edit of a base program: only the differing lines.
+"""Represent a program as an edit of a base program, which contains only the differing lines.
 
     - p.grad /= dist.get_world_size()       a line of the base missing from the program
     + p.grad *= 2                           a line in its place, or after the previous line of the edit
       dist.all_reduce(p.grad)               an unchanged line that shows where a `+` belongs
 
-Lines of the base are searched in order, and the indentation of the whole edit does not matter. Each must
-directly follow the previous one, or be the only such line below it. A comment at a line's end may be left
-out. So an edit that fits in two places is an error, and so is an edit that no longer fits because the base
-has changed.
+Lines of the base are searched in order, and the indentation of the whole edit does not matter. Each of these
+lines must directly follow the previous one, or be the only line with its text below it. A comment at a line's
+end may be left out. So an edit that fits in two places is an error, and so is an edit that no longer fits
+because the base has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_edit(text: str) -> bool:
 
 
 def apply_edit(base: Sequence[str], edit: str) -> list[str]:
-    """Return the lines of the base with an edit's lines removed and added.
+    """Return the lines of the base after removing and adding the edit's lines.
 
     Raises:
         ValueError: A line of the edit has no mark, or does not occur in the base exactly once.
@@ -72,7 +72,7 @@ def apply_edit(base: Sequence[str], edit: str) -> list[str]:
 
 
 def _find_line(base: Sequence[str], text: str, start: int) -> tuple[int, int]:
-    """Return the position of a line, and the number of places to which it could refer."""
+    """Return the position of a line, and the number of places that it could refer to."""
     # A comment at a line's end may be left out. If it is given, it selects one of several lines.
     normalize = str.strip if _COMMENT_PATTERN.search(text) else _normalize_line
     matches = [
@@ -113,7 +113,7 @@ def _shift_lines(lines: Sequence[str], width: int) -> list[str]:
 class _Statement:
     """One statement, or the head of a block.
 
-    text: without comments, in a normalized form. first, end: its lines, counted from 0.
+    text: its source without comments, in a normalized form. first, end: its lines, counted from 0.
     """
 
     depth: int
@@ -245,7 +245,7 @@ def _head_line(node: ast.stmt, head: str, lines: list[str]) -> int:
 
 
 def _statement_lines(source: str) -> dict[int, tuple[int, int]]:
-    """Return for each line the first and the last line of its statement."""
+    """Return {line: (first, last line of its statement)}."""
     spans: dict[int, tuple[int, int]] = {}
     first = 0
     for token in tokenize.generate_tokens(StringIO(source).readline):

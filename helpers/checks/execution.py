@@ -43,7 +43,7 @@ class JudgeFailed(Exception):
 
 @dataclass(frozen=True)
 class Execution:
-    """One case and its ranks' actions.
+    """One case, and the actions of its ranks.
 
     changed[r]: the names of the inputs changed by rank r. number: the turn's number, as in `worlds.Turn`.
     """
@@ -104,7 +104,7 @@ def _to_finding(problem: Finding | str | None) -> Finding | None:
 
 
 def _describe_difference(case: Case, expected: Any, actual: Any) -> str:
-    """Compare two values. A value that cannot even be compared is wrong, and raises no error."""
+    """Compare two values. A value that cannot even be compared counts as wrong, and raises no error."""
     try:
         text = difference(expected, actual, case.tolerance, scale=case.scale)
         return re.sub(r"^\[(\d+)\]", lambda m: _part_name(case, int(m[1])), text)
@@ -126,7 +126,7 @@ def find_impossible_value(reported: Sequence[str], value: Any) -> Finding | None
 
 
 def _is_plausible(value: Any, max_parts: int) -> bool:
-    """Return whether a value is a string, a count, a time, or several of these. max_parts: their limit."""
+    """Return whether a value is a string, a count, a time, or at most `max_parts` of these."""
     if isinstance(value, (list, tuple, dict)):
         parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
         return len(parts) <= max_parts and all(

@@ -28,7 +28,7 @@ VISIBLE_SECRET = "visible"
 """The seed of the visible cases, used instead of the grader's secret."""
 
 _FIRST_WITH_WRAPPERS = "09"
-"""The first notebook on DDP. Nearly all later ones use a wrapper of torch."""
+"""The number of the first notebook on DDP. Nearly all later notebooks use one of torch's wrappers."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Exercise:
 
     case: draws one case from a `Draw`; called `count` times for the visible cases, and as often for hidden
     cases. rules: the conditions on the trace of every case. failed: advice for failed runs. driver: for kind
-    MODULE, called on each rank as driver(answer, rank, world_size, *given). It is in the folder's
-    in_ranks.py. sizes: the world sizes allowed in the text. last: one more case, which is only tried after
-    all others have passed because it takes seconds, for example for running real agents. keeps_input: whether
-    the text says that inputs must not be changed. reported: parts of the driver's result that cannot be
-    confirmed outside the rank, such as counts and observations. observe: for a script's failed run, yields
-    the names of the observations by which `known_outcomes` recognizes a mistake.
+    MODULE, called on each rank as driver(answer, rank, world_size, *given). The driver is in the folder's
+    in_ranks.py. sizes: the world sizes allowed in the text. last: one more case, which is tried only after
+    all others have passed, because it takes seconds, for example for running real agents. keeps_input:
+    whether, according to the text, inputs must not be changed. reported: parts of the driver's result that
+    cannot be confirmed outside the rank, such as counts and observations. observe: for a script's failed run,
+    yields the names of the observations by which `known_outcomes` recognizes a mistake.
     """
 
     case: Callable[[Draw], Case]
@@ -85,7 +85,7 @@ class Exercise:
 
     @property
     def needs_wrappers(self) -> bool:
-        """Return whether its notebook uses DDP, FSDP, DTensor or the like, whose import takes seconds."""
+        """Return whether the exercise's notebook uses DDP, FSDP or DTensor, whose import takes seconds."""
         return self.notebook >= _FIRST_WITH_WRAPPERS
 
     @cached_property

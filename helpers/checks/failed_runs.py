@@ -40,8 +40,9 @@ class FailedRun:
 class FailureKind:
     """A kind of failure.
 
-    advise: returns the general advice, or "" if there is none.
-    is_about_task: the exercise's advice takes the task into account, so it precedes the general advice.
+    advise: a function that returns the general advice, or "" if there is none.
+    is_about_task: whether the exercise's advice, which takes the task into account, precedes the general
+    advice.
     last_line: the text after the failure's description.
     """
 

@@ -15,8 +15,9 @@ from helpers.ranks.run import Run
 class CrashAdvice:
     """Advice for one kind of failure.
 
-    error_pattern: must match the failure's text. applies_if_killed: also applies if a rank was killed, for
-    example because shapes differ between ranks. when: a further condition on the case and the run.
+    error_pattern: a pattern that must match the failure's text. applies_if_killed: whether the advice also
+    applies if a rank was killed, for example because shapes differ between ranks. when: a further condition
+    on the case and the run.
     """
 
     error_pattern: str

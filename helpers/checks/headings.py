@@ -2,8 +2,8 @@
 
 helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Two files are shared by several exercises:
 shared.py, and in_ranks.py (or a folder of that name), the only file imported by ranks. pictures.py draws
-pictures for this notebook. Exercises of several notebooks share the folder helpers/exercises/shared, of which
-ranks only import in_ranks.
+pictures for its notebook. Exercises of several notebooks share the folder helpers/exercises/shared, from
+which ranks import only in_ranks.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def parse_heading(text: str, name: str, notebook: str) -> Heading:
 
 @cache
 def headings() -> Mapping[str, Heading]:
-    """Return each exercise's heading by the name of its function, in the course's order."""
+    """Return {function's name: heading} for all exercises, in the course's order."""
     by_name: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
         if path.stem in _SHARED_MODULES:  # not an exercise, but a file shared by several
@@ -88,7 +88,7 @@ def headings() -> Mapping[str, Heading]:
 
 
 def _docstring_of(path: Path) -> str:
-    """Return a file's docstring without reading its rest, which takes 20 ms for the whole course."""
+    """Return a file's docstring. Reading just the docstrings takes 20 ms for the whole course."""
     # read tokens instead of importing the file or using `ast`, so that hints appear at once, without torch
     with path.open(encoding="utf-8") as file:
         tokens = tokenize.generate_tokens(file.readline)

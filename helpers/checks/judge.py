@@ -145,7 +145,7 @@ def _describe_joint(case: Case, joint_finding: Finding) -> str:
 
 
 def label_of(exercise: Exercise, case: Case) -> str:
-    """Return a case's name: its ranks, and its difference from others of its size."""
+    """Return a case's name: its ranks, and its difference from other cases of the same size."""
     label = re.sub(r"\B\(\) of ", "a scalar of ", case.label.replace("torch.", ""))
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 

@@ -1,4 +1,4 @@
-"""Recognize a run ended by a limit of memory, processes, files, disk, output or processor time.
+"""Recognize a run ended by a limit on memory, processes, files, disk, output or processor time.
 
 `failed_runs` gives such a run its outcome and advice. `match_mistakes` does not compare it with known
 mistakes, because all programs that exceed the same limit end in the same way.

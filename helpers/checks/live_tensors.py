@@ -1,4 +1,4 @@
-"""Count the bytes of the tensors held by a process. Notebook 12 measures them, and its checks limit them.
+"""Count the bytes of the tensors held by a process, which notebook 12 measures and its checks limit.
 
 Use the counter inside a rank. Each storage is counted once, as a whole, however many views it has, even if it
 is held by an attribute, a list, a closure, or autograd's graph.
@@ -19,7 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
 RECOUNTS = 20
-"""Number of repetitions of a count without a limit."""
+"""Number of times that a count without a limit is repeated."""
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
@@ -58,7 +58,7 @@ class LiveTensorCounter:
         *others: torch.Tensor | None,
         patience_s: float = PATIENCE_S,
     ) -> list[int]:
-        """Count until `enough` accepts the sizes, at most for `patience_s`: gloo frees tensors late."""
+        """Count until `enough` accepts the sizes or `patience_s` has passed; gloo frees tensors late."""
         deadline = time.monotonic() + patience_s
         while True:
             self._count(others)
@@ -81,7 +81,7 @@ def tensors_held() -> Iterator[LiveTensorCounter]:
     """Yield a counter of the bytes of all tensors created in this block and still held.
 
     Tensors saved by autograd for backward are counted. Tensors that existed before the block are not counted.
-    The garbage collector ignores them from then on, so only use this in a rank, which ends soon.
+    The garbage collector ignores them from then on, so use this function only in a rank, which ends soon.
     """
     # import an optimizer's modules now, because their import inside the block would create large objects
     import_module("torch._dynamo")
@@ -115,7 +115,7 @@ def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
-    """Return the bytes of each storage by its address. A wrapper (DTensor) has no storage."""
+    """Return {address: bytes} for the storages. A wrapper, such as DTensor, has no storage."""
     storages = {}
     for tensor in tensors:
         if hasattr(tensor, "__tensor_flatten__"):

@@ -101,7 +101,7 @@ def find_mistake(
 def _behavior_digest(exercise: Exercise, outcome: Outcome, executions: Sequence[Execution]) -> str:
     """Return a digest of an answer's behavior in some cases.
 
-    Two digests differ even if only one last digit differs.
+    Two digests differ even if only the last digit of one value differs.
     """
     digest = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for execution in executions:
@@ -254,7 +254,7 @@ _MAX_RECORDED_RUNS = 3000
 
 @contextmanager
 def record_runs(runs: dict[bytes, Execution]) -> Iterator[None]:
-    """Keep the runs of known mistakes, so that a proof comparing all mistakes runs each once per case.
+    """Keep the runs of known mistakes, so that a proof that compares all runs each once per case.
 
     Runs are large, because they contain all of the ranks' messages, so checks of learners' answers keep none.
     """
@@ -328,8 +328,9 @@ def _run_programs(
 ) -> list[list[Execution]]:
     """Run each program on each turn; return the runs, up to the failure if a program fails.
 
-    in_one_world: run all programs in one world as long as each leaves it clean. If a program does not, run
-    each half of the programs in a separate world, and so on. If False, each program has separate worlds.
+    in_one_world: whether to run all programs in one world, as long as each leaves it clean. If a program does
+    not, each half of the programs is run in a separate world, and so on. If False, each program has separate
+    worlds.
     """
     if in_one_world and len(programs) * len(turns) > 1:
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
@@ -430,7 +431,7 @@ def _have_same_value(case: Case, rank: int, value: Any, other_value: Any) -> boo
 
 
 def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
-    """Return for each rule of the exercise whether it is broken."""
+    """Return, for each rule of the exercise, whether it is broken."""
     return [bool(rule.problem(execution.run.trace, execution.case)) for rule in exercise.rules]
 
 

@@ -1,9 +1,9 @@
 """An exercise's known mistakes: wrong programs, each with a sentence for its author.
 
-They are in NAME.answers (see `answer_file`), next to the exercise's Python file. Because many of them are
-close to a solution, a learner's bundle has NAME.sealed instead. This file contains only the mistakes, and is
-compressed, so that opening the file reveals none of them. Each program in it is complete, so that a check can
-run it.
+The mistakes are in NAME.answers (see `answer_file`), next to the exercise's Python file. Because many of them
+are close to a solution, a learner's bundle has NAME.sealed instead. The sealed file contains only the
+mistakes, and is compressed, so that opening it reveals none of them. Each program in it is complete, so that
+a check can run it.
 
 Mistakes that an instructor has collected from a class are in files of the same form in a separate folder:
 `$REAL_RANKS_MISTAKES` or, if it is not set, `work/mistakes` of this copy of the course. They are read after
@@ -168,7 +168,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 def insert_mistake(text: str, mistake: KnownMistake, path: Path | None = None) -> str:
     """Return the text of a file of answers with one more mistake, after its last mistake.
 
-    path: the path of the file, used for finding its solution. Raise ValueError if reading the result would
+    path: the path of the file, used to find its solution. Raise ValueError if reading the result would
     not return exactly the answers of `text` and this mistake.
     """
     words = " ".join(mistake.words.split())
@@ -214,5 +214,5 @@ def _is_same_entry(entries: Sequence[KnownAnswer], entry: KnownAnswer, text: str
 
 
 def seal_mistakes(mistakes: Sequence[KnownMistake]) -> bytes:
-    """Return mistakes in the form of a learner's bundle: as data, in which no program can be a marker."""
+    """Return mistakes for a learner's bundle, as data in which no program can be mistaken for a marker."""
     return bz2.compress(msgspec.json.encode(mistakes))

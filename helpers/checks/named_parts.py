@@ -20,9 +20,9 @@ class NamedParts:
     """Judges a dict returned by a driver, part by part.
 
     right[r] belongs to rank r, and its parts are judged in order. If the right value of a part is "", the
-    part is an observation of the driver, and any other text describes a problem. If the right value is not a
-    text, a returned text explains why the driver has no value. scale: the size of the summed numbers, or a
-    dict with the size for each part. advice: a function that takes the name of the first wrong part and all
+    part is an observation of the driver, and any other string describes a problem. If the right value is not
+    a string, a returned string explains why the driver has no value. scale: the size of the summed numbers,
+    or {name: size} for the parts. advice: a function that takes the name of the first wrong part and all
     parts, and returns a sentence or ""; or a dict of such sentences by name. unused: parts that may be None
     or zeros, such as gradients that no rank has.
     """
@@ -83,7 +83,7 @@ class NamedParts:
         return difference(expected, value, scale=self._scale_of(name))
 
     def same(self, one: Any, other: Any, rank: int, names: Sequence[str] = ()) -> bool:
-        """Return whether two programs' values agree in all judged parts, or in the parts `names`."""
+        """Return whether two programs' values agree in all judged parts, or in the parts called `names`."""
         # a hostile rank may return any value instead of the driver's result
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None

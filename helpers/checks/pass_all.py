@@ -30,7 +30,7 @@ def pass_all(
 ) -> list[CheckResult] | None:
     """Return a passing result for each secret, or None if a case fails or cannot share a world.
 
-    After None, nothing is known about the answer, and `grade` must try it.
+    If the result is None, nothing is known about the answer, and `grade` must try it.
     """
     if not exercise.may_share_world:
         return None

@@ -52,9 +52,9 @@ class Proof:
     """The result of checking one mistake.
 
     outcome: the outcome of the check. failed_count, case_count: the number of failed cases (up to the case
-    that ended the check), and of all cases. advice: the sentence shown to its author. others: titles of the
-    mistakes to which the shown sentence belongs, if it belongs to other mistakes. flaw: the result of
-    `find_flaw`. broken_rules: the rules that the mistake breaks.
+    that ended the check), and of all cases. advice: the sentence shown to its author. others: if the shown
+    sentence belongs to other mistakes, their titles. flaw: the result of `find_flaw`. broken_rules: the rules
+    that the mistake breaks.
     """
 
     mistake: KnownMistake
@@ -106,7 +106,7 @@ def check_mistake(
 
 
 def find_flaw(exercise: Exercise, entry: KnownAnswer | KnownMistake) -> str:
-    """Return a problem of an entry that needs no check, such as an unknown rule, or ""."""
+    """Return a problem of an entry that is found without a check, such as an unknown rule, or ""."""
     try:
         tree = ast.parse(entry.source)
     except (SyntaxError, ValueError) as error:
@@ -172,7 +172,7 @@ def answer_problem(exercise: Exercise, entry: KnownAnswer, secret: str = VISIBLE
 
 
 _recorded_runs: dict[bytes, Execution] = {}
-"""Recorded runs of known mistakes in the cases of proofs."""
+"""The recorded runs of known mistakes, on the cases used in proofs."""
 
 
 def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool) -> CheckResult:
@@ -186,7 +186,8 @@ def _check_source(exercise: Exercise, source: str, secret: str, every_case: bool
 def add_mistake(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
     """Add the wrong answer in a file to an exercise's known mistakes; return all known mistakes.
 
-    words: the mistake's sentence. Its title is the file's name. Raise CannotAdd if it teaches nothing.
+    words: the mistake's sentence. Its title is the file's name. Raise CannotAdd if the mistake teaches
+    nothing.
     """
     mistake = KnownMistake(file.stem.replace("_", " "), words, file.read_text(encoding="utf-8"))
     _check_addable(exercise, mistake)
@@ -243,7 +244,7 @@ def _shorten_to_edit(exercise: Exercise, mistake: KnownMistake) -> KnownMistake:
 def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
     """Add a learner's wrong answer, with the instructor's sentence, to the instructor's mistakes.
 
-    Return the file. Nothing is run. Raise CannotAdd if it teaches nothing.
+    Return the file's path. Nothing is run. Raise CannotAdd if the mistake teaches nothing.
     """
     mistake = replace(mistake, title=_free_title(exercise, mistake.title))
     _check_addable(exercise, mistake)
@@ -253,7 +254,7 @@ def add_instructor_mistake(exercise: Exercise, mistake: KnownMistake) -> Path:
 
 
 def _free_title(exercise: Exercise, title: str) -> str:
-    """Return the title, with a number if it is already used: two programs may deserve the same sentence."""
+    """Return the title, with a number if it is already used, because two programs may have one sentence."""
     used_titles = {other.title for other in known_mistakes(exercise)}
     titles = (title if number == 1 else f"{title} {number}" for number in count(1))
     return next(candidate for candidate in titles if candidate not in used_titles)

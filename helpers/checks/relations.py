@@ -57,7 +57,7 @@ class WrongValue:
 
     @cached_property
     def doubles(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The same tensors with 64-bit numbers."""
+        """The tensors of `tensors`, converted to 64-bit numbers."""
         return (
             None if self.tensors is None else (self.tensors[0].double(), self.tensors[1].double())
         )
@@ -259,7 +259,7 @@ def advise(
     """Return the first sentence that explains every wrong rank of every wrong case, or "".
 
     passed_cases: passed cases, which must still be right with the factor in a sentence. shape: the answer's
-    shape. Advice on a missing value is only given if there is a path without a `return`, or if the result of
+    shape. Advice on a missing value is given only if there is a path without a `return`, or if the result of
     a call to torch.distributed is returned, because None is the right value of some cases.
     """
     wrong = [

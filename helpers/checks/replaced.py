@@ -5,8 +5,8 @@ by the judging code: by assignment, through a module's dictionary, by an alias, 
 of these ways are detected, because the contents of modules and classes are recorded before the answer is
 built, and compared after the last case.
 
-Not detected are a function restored before then, a changed variable in a function's frame, and an answer that
-changes the comparison.
+Some changes are not detected: a function restored before this comparison, a changed variable in a function's
+frame, and changes to the comparison itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MAX_NAMES = 20
 def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     """Record the contents of modules and classes; return a function that reports later replacements.
 
-    Added names are only reported if they hide a built-in function or a function of a base class.
+    Added names are reported only if they hide a built-in function or a function of a base class.
     report: called with the names, one per line. Like the comparison, it must not look up any names.
     """
     max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType

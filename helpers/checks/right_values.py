@@ -34,7 +34,7 @@ SEALED_REFERENCE = ".reference"
 LOW_CASES = 8
 """Number of small cases of one world size that a check tries after an answer has failed."""
 LOW_CALLS = 60
-"""The same number for a pure function, whose calls take almost no time."""
+"""The number of such cases for a pure function, whose calls take almost no time."""
 CaseSet = tuple[str, str]
 """A set of cases, given by the secret and a kind.
 

@@ -4,8 +4,8 @@ A rule is a small object with `text`, which the learner reads in the task and in
 which returns "" or the problem with this trace. Amounts may be a number, or a function of the case and the
 rank. Rules teach, but they prove nothing, because a learner's process records its own trace.
 
-This file has the rules that count calls and messages. Rules on collectives, on nonblocking transfers, and on
-calls within a span have separate files.
+This file contains the rules that count calls and messages. Rules on collectives, on nonblocking transfers,
+and on calls within a span have separate files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rule(Protocol):
 
 
 class FirstProblem:
-    """A rule that finds its problems one by one; the learner reads the first."""
+    """A rule that finds its problems one by one; the learner reads only the first one."""
 
     # these are not fields, because all rules of a class share them
     forbids = False
@@ -92,9 +92,9 @@ class Calls(FirstProblem):
     op, phase: count only calls of this op, or within spans of this name; a rank that never reached the phase
     breaks no rule. exactly, most: the required or largest number of calls. bytes_per_call, total_bytes: the
     largest number of bytes in one call, and in all calls. all_ranks: count the calls of all ranks together.
-    missing, why, large_advice: a sentence added to the problem if there are too few, too many, or too large
-    calls (by default `why`). If no limit is given, the case's facts `calls` and `bytes` are used as `most`
-    and `total_bytes`.
+    missing, why, large_advice: sentences added to the problem if calls are too few, too many, or too large;
+    the last is `why` by default. If no limit is given, the case's facts `calls` and `bytes` are used as
+    `most` and `total_bytes`.
     """
 
     op: str = ""
@@ -237,7 +237,7 @@ class Peers(FirstProblem):
 
 @dataclass(frozen=True)
 class Order(FirstProblem):
-    """Each rank's ops come in the order returned by `wanted(case, rank)`."""
+    """Each rank calls its ops in the order returned by `wanted(case, rank)`."""
 
     wanted: Callable[[Case, int], tuple[str, ...]]
     text: str

@@ -1,6 +1,6 @@
 """Define rules on nonblocking transfers: which of them are in flight, and when.
 
-The exercises on isend, irecv and batch_isend_irecv use them in addition to those of `rules.py`.
+The exercises on isend, irecv and batch_isend_irecv use these rules in addition to those of `rules.py`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _is_same_transfer(transfer: Event, other_transfer: Event) -> bool:
 
 @dataclass(frozen=True)
 class InFlightTogether(FirstProblem):
-    """The transfers of a rank come in rounds of `amount`, each of which is issued before its first wait."""
+    """A rank issues its transfers in rounds of `amount`, and waits for none before its round is issued."""
 
     amount: Amount
     text: str = "all transfers of a round are in flight together"

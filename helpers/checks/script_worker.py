@@ -110,7 +110,7 @@ def report_name() -> str:
 
 
 def _finalize_mpi() -> None:
-    """Finalize MPI if the driver used it. Call this last: mpiexec may exit once all processes did this."""
+    """Finalize MPI if the driver used it. Call this last, because mpiexec may exit afterwards."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and not mpi.Is_finalized():
         mpi.Finalize()

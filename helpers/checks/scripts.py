@@ -4,7 +4,7 @@
     folder --under_torchrun or run_with_forked_workers--> reports in the folder --> a report for each rank
 
 The drivers of script exercises call this in a rank, and all processes started by them end with this rank.
-In the launching process, `script_runs` makes a Run from the report.
+In the launching process, `script_runs` creates a Run from the report.
 """
 
 from __future__ import annotations

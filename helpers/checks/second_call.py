@@ -55,7 +55,7 @@ def find_second_call_failure(
 
 
 def _other_turns(turn: Turn, groups: Sequence[Sequence[Turn]]) -> list[Turn]:
-    """Return one different case of the same size, if there is one."""
+    """Return one other case of the same size, or [] if there is none."""
     size = turn.case.world_size
     return [
         other

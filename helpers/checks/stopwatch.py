@@ -47,7 +47,7 @@ class Stopwatch:
     """Simulates timings: call it with the arguments to time; it returns the seconds of one timing."""
 
     def __init__(self, script: Script, truth: Callable[..., float]) -> None:
-        """Store the script. `truth(*arguments)` returns the true seconds of a timing."""
+        """Store the script. `truth(*arguments)` returns the true value of a timing, in seconds."""
         self._script = script
         self._truth = truth
         self._timing_counts: dict[Hashable, int] = {}
@@ -74,7 +74,7 @@ class Stopwatch:
 
     @property
     def timings(self) -> dict[Hashable, int]:
-        """Return the number of timings made for each tuple of arguments."""
+        """Return the number of timings taken for each tuple of arguments."""
         return dict(self._timing_counts)
 
 
@@ -82,8 +82,8 @@ class Stopwatch:
 class TimingReplies:
     """Replies to the ranks of one world, which ask for timings: [case, *arguments] -> seconds.
 
-    stopwatches: the stopwatch of each case, or None for a case without measurements. Ranks may be hostile:
-    raise ValueError for an invalid question, and reply None beyond the limits.
+    stopwatches: the stopwatch of each case, or None for a case without measurements. Because ranks may be
+    hostile, an invalid question raises ValueError, and the reply is None once a limit is exceeded.
     """
 
     stopwatches: Sequence[Callable[..., float] | None]

@@ -26,7 +26,7 @@ def missing_wait_advice(run: Run) -> str:
 
 
 def missing_transfer_wait_advice(run: Run) -> str:
-    """Return the name of a transfer that was never waited for and whose end the rank did not see, or ""."""
+    """Return the name of a transfer that was never waited for, and never known to have ended, or ""."""
     event = _find_unwaited_call(run)
     if event is None:
         return ""

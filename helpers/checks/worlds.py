@@ -63,8 +63,8 @@ class Turn:
 class Worlds:
     """Runs programs that answer one exercise.
 
-    programs: sources, each of which defines `exercise.name`. place: returns the place of a line.
-    record_values: record tensor values if a turn has a separate world.
+    programs: sources, each of which defines `exercise.name`. place: a function that returns the place of a
+    line. record_values: whether to record tensor values if a turn has a separate world.
     """
 
     exercise: Exercise
@@ -98,7 +98,7 @@ class Worlds:
         return self._split_run(turns, run, timings), run
 
     def run_pair(self, first: Turn, second: Turn) -> tuple[Execution | None, Execution] | None:
-        """Run two turns in one world; return both results, or the second turn's results if the world failed.
+        """Run two turns in one world; return both results, or only the second if the world failed.
 
         Return None if a recorded call belongs to neither turn. Raise Flooded.
         """
@@ -149,7 +149,7 @@ class Worlds:
         return run, replies.timings
 
     def _split_run(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Execution]:
-        """Split the run of a world into its turns. A rank lying about its turns only harms its own answer."""
+        """Split the run of a world into its turns. A rank lying about its turns harms only its own answer."""
         parts = []
         is_alone = len(turns) == 1
         for index, turn in enumerate(turns):

@@ -1,7 +1,8 @@
 """`%%after ring_all_reduce`: run a cell that uses the reader's answer after the answer has passed its check.
 
-Before that, the cell only shows a line with the required exercise, so that running all cells of a fresh
-notebook causes no errors. With several names, all answers must have passed: `%%after gpipe one_f_one_b`.
+Until the check has passed, the cell shows only a line with the required exercise, so that running all cells
+of a fresh notebook causes no errors. With several names, all answers must have passed: `%%after gpipe
+one_f_one_b`.
 
 The line is removed before IPython sees the cell. The rest then runs like any cell, with the usual line
 numbers, tracebacks and output, and may begin with `%%ranks 2`.
@@ -59,7 +60,7 @@ def _exercise_name(name: str) -> str:
 
 
 def only_after(lines: list[str]) -> list[str]:
-    """Transform a cell's lines. IPython calls this for each cell, and to find out if a cell is complete."""
+    """Transform a cell's lines. IPython calls this for each cell, and to test if it is complete."""
     if not lines or not lines[0].startswith(_MAGIC):
         return lines
     names = lines[0].removeprefix(_MAGIC).split()

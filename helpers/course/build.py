@@ -1,4 +1,4 @@
-'''Make the learner's copy of a notebook from the solved one, by transforming only its text.
+'''Make the learner's copy of a notebook by transforming only the text of the solved notebook.
 
 `make notebooks` calls `build`; a test calls it again to check that notebooks/ is up to date.
 
@@ -90,9 +90,9 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
 def learner_copy(
     notebook: Notebook, name: str = "notebook", files: Mapping[str, str] | None = None
 ) -> Notebook:
-    """Return the notebook with stubs instead of solutions, with the lines of its paths, and without outputs.
+    """Return the notebook with stubs instead of solutions, with lines about its paths, and without outputs.
 
-    files: all notebooks' files by number, to which the text gets links. A cell tagged `keep_output` keeps its
+    files: {number: file} of all notebooks, for links in the text. A cell tagged `keep_output` keeps its
     output, for example a picture that readers see before running a cell.
     """
     check_cell_ids(notebook, name)
@@ -194,7 +194,7 @@ def _check_inside_functions(source: str, regions: list[Region]) -> None:
 
 
 def _walk_statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stmt, bool]]:
-    """Yield every statement, and whether its closest function or class is a function."""
+    """Yield every statement, and whether the innermost function or class around it is a function."""
     for child in ast.iter_child_nodes(parent):
         inside = in_function
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -25,7 +25,7 @@ def write_can_do(progress: Progress, file: Path) -> None:
 
 
 def can_do_page(progress: Progress) -> str:
-    """Return the page as HTML that needs no other file."""
+    """Return the page as HTML that loads no other files."""
     passed: dict[str, list[Heading]] = {}
     for heading in headings().values():
         if progress.has_passed(heading.name):

@@ -20,7 +20,7 @@ from helpers.course.notebook_file import Notebook
 CLAIM_KEY = "claim"
 """The key of a claim in a cell's metadata."""
 _MAX_IDLE_PERCENT = 20.0
-"""Percentage of use below which a machine counts as idle."""
+"""The percentage of processor use below which a machine counts as idle."""
 _IDLE_WITHIN_S = 60.0
 _REPLY_WITHIN_S = 60.0
 
@@ -30,7 +30,7 @@ class ClaimError(Exception):
 
 
 def has_claims(notebook: Notebook) -> bool:
-    """Return whether a notebook has claims, which depend on how busy the machine is."""
+    """Return whether a notebook has claims, which may be false on a busy machine."""
     return any(CLAIM_KEY in cell["metadata"] for cell in notebook["cells"])
 
 
@@ -45,7 +45,7 @@ def wait_until_idle() -> None:
 
 
 async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: int) -> None:
-    """Evaluate a cell's claim in the kernel that has just executed the cell.
+    """Evaluate a cell's claim in the kernel that has just run the cell.
 
     Raises:
         ClaimError: The claim is false, cannot be evaluated, or has no value after _REPLY_WITHIN_S.
@@ -64,7 +64,7 @@ async def check_claim(client: NotebookClient, cell: NotebookNode, cell_index: in
 
 
 async def _claim_value(client: NotebookClient, request_id: str) -> str:
-    """Return the claim's value, or its error, in words. request_id: the id of the request."""
+    """Return the claim's value or error as text. request_id: the id of the kernel request."""
     while True:
         reply = await client.kc.get_shell_msg(timeout=_REPLY_WITHIN_S)  # type: ignore[union-attr]
         if reply["parent_header"].get("msg_id") == request_id:

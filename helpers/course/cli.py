@@ -82,7 +82,7 @@ def _place(command: click.Command) -> tuple[str, int]:
 
 
 def _pages_to_read() -> str | None:
-    """Return the place of the documentation, of which a learner's bundle has only a part."""
+    """Return the place of the documentation. A learner's bundle contains only a part of it."""
     pages = {
         "How ranks work": docs_page("engine.md"),
         "Teaching": docs_page("instructors.md"),

@@ -53,7 +53,7 @@ class CommandGroup(click.Group):
 
 
 class CommandError(click.ClickException):
-    """A command could not do its work. The exit code differs from that of a wrong answer."""
+    """A command could not do its work. Its exit code differs from the exit code for a wrong answer."""
 
     exit_code = 2
 

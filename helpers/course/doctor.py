@@ -156,8 +156,9 @@ def _probe_bubblewrap() -> tuple[bool, str]:
 def landlock_version() -> int:
     """Return the kernel's Landlock version, or 0.
 
-    It is read with the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see
-    landlock(7), because /sys/kernel/security is often not mounted, especially in containers.
+    The version is read with the system call landlock_create_ruleset(NULL, 0,
+    LANDLOCK_CREATE_RULESET_VERSION), see landlock(7), because /sys/kernel/security is often not mounted,
+    especially in containers.
     """
     if not sys.platform.startswith("linux"):
         return 0
@@ -182,7 +183,7 @@ def _probe_python() -> tuple[bool, str]:
 
 
 def packages(root: Path | None = None) -> tuple[bool, str]:
-    """Compare the installed versions of the course's dependencies with the tested ones."""
+    """Compare the installed versions of the course's dependencies with the tested versions."""
     try:
         text = ((root or find_workspace().root) / "constraints.txt").read_text(encoding="utf-8")
     except (WorkspaceError, OSError) as error:
@@ -290,7 +291,7 @@ def _probe_browser() -> tuple[bool, str]:
 
 
 def _run(*command: str) -> tuple[bool, str]:
-    """Return whether a command succeeds in time, and its output on stdout or stderr."""
+    """Return (whether a command succeeds in time, its output on stdout or stderr)."""
     try:
         done = subprocess.run(
             command,

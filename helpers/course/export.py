@@ -19,8 +19,8 @@ def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
     """Remove the course's widgets from a notebook that is being saved.
 
     Otherwise JupyterLab would show an error when the notebook is opened again, because it tries to show the
-    missing widget instead of its text. A widget without a text for a page does not belong to the course, and
-    is kept.
+    missing widget instead of its text. A widget without an HTML text does not belong to the course, and is
+    kept.
     """
     if model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
         return
@@ -37,7 +37,7 @@ def store_without_widgets(model: dict[str, Any], **_: Any) -> None:
 class PlainWidgets(Preprocessor):
     """Exports quizzes and hints as text.
 
-    A page without a kernel could only show their widgets with scripts from the network, and the widgets would
+    A page without a kernel could show their widgets only with scripts from the network, and the widgets would
     not work.
     """
 

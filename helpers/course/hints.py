@@ -19,11 +19,11 @@ from helpers.views.plain import plural
 
 
 def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> LearnerMessage:
-    """Return the next hint for an exercise, below the earlier ones.
+    """Return the next hint for an exercise, below the earlier hints.
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    The last hint says where to find the solution, except in a learner's bundle. For an unknown name, the
+    The last hint states where to find the solution, except in a learner's bundle. For an unknown name, the
     error is that of `get`.
     """
     found = get(asked)
@@ -58,7 +58,7 @@ class Hints(LearnerMessage):
 def next_button(
     hints: Hints, show: Callable[[LearnerMessage], None], remove: Callable[[], None]
 ) -> Any:
-    """Return a button that calls `show` with the next hints and, after the last one, `remove`."""
+    """Return a button that calls `show` with the next hints and, after the last hint, `remove`."""
     import ipywidgets as widgets
 
     button = widgets.Button(description="Next hint", tooltip="Show the next hint")

@@ -48,7 +48,7 @@ _PARTS = {
     18: "IV Running for real",
     22: "V All together",
 }
-"""The parts of the course, by the number of the first notebook in each."""
+"""{number of the first notebook: title} of each part of the course."""
 _DOCS = (
     ("How ranks work", "engine.md"),
     ("Several machines", "hosts.md"),
@@ -79,8 +79,8 @@ class QuizState:
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: the first unfinished core exercise.
 
-    passed_count, core_count: the numbers of passed and of all core exercises; remaining_minutes: the minutes
-    of the core exercises that have not passed; done: the names of all passed exercises.
+    passed_count, core_count: the numbers of passed and of all core exercises; remaining_minutes: the time for
+    the core exercises that have not passed; done: the names of all passed exercises.
     """
 
     notebook: str
@@ -120,7 +120,7 @@ class StopProgress:
 
     @property
     def state(self) -> str:
-        """Return "done", "begun" or "to come". A stop without exercises is done when the previous stop is."""
+        """Return "done", "begun" or "to come". A stop without exercises is done with the previous one."""
         if not self.left:
             return "done"
         return "begun" if len(self.left) < len(self.stop.exercises) else "to come"
@@ -173,12 +173,12 @@ class PathProgress:
 
     @property
     def words(self) -> str:
-        """Return the sentence about the path's goal or, once the goal is reached, about the result."""
+        """Return a sentence about the path's goal or, once the goal is reached, about the result."""
         return self.path.goal if self.next else f"You have finished this path. {self.path.end}"
 
     @property
     def minutes(self) -> int:
-        """Return the remaining minutes: the path's time, scaled by the minutes of the remaining exercises."""
+        """Return the remaining minutes: the path's minutes, times the remaining share of exercise minutes."""
         whole = sum(each.minutes for each in self.exercises)
         left = sum(each.minutes for leg in self.legs for each in leg.left)
         return round(self.path.minutes * left / whole)
@@ -226,8 +226,8 @@ class Home:
     def way(self) -> PathProgress | None:
         """Return the current path: the path chosen by the learner, or the short path of the last check.
 
-        Exercises outside all short paths are extras, so they never change the path. The long path is only
-        current if it was chosen, or if all work so far is outside the short paths.
+        Exercises outside all short paths are extras, so they never change the path. The long path is current
+        only if it was chosen, or if all work so far is outside the short paths.
         """
         to_do = [way for way in self.ways if way.next]
         chosen = (way for way in to_do if way.path.name == self.chosen)
@@ -360,7 +360,8 @@ def docs_folder() -> Path | None:
 def notebook_places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
     """Return each notebook's place, in the course's order.
 
-    If no notebook has been begun, the notebook after the last finished one, or the first notebook, is "next".
+    If no notebook has been begun, the first notebook, or the notebook after the last finished notebook, is
+    "next".
     """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):

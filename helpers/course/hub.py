@@ -1,4 +1,4 @@
-"""Set up the course on a hub, like `course lab`, whenever a person's server starts.
+"""Set up the course on a hub as `course lab` does, whenever a person's server starts.
 
     JupyterHub --spawns, REAL_RANKS_HUB=1--> a person's server: this extension
                                                   `--> ~/real-ranks, home page, theme, kernel

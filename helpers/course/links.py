@@ -1,6 +1,6 @@
-"""Make links between notebooks from words such as "notebook 05".
+"""Turn words such as "notebook 05" into links between notebooks.
 
-`build` inserts them into the learner's copies, so that the solved notebooks stay readable as text.
+`build` inserts the links into the learner's copies, so that the solved notebooks stay readable as text.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _NOTEBOOK_MENTION_PATTERN = re.compile(
 
 
 def files_by_number(files: Iterable[str]) -> dict[str, str]:
-    """Return notebooks' files by their numbers: {"05": "05_collective_algorithms.ipynb"}."""
+    """Return {number: file} of notebooks, such as {"05": "05_collective_algorithms.ipynb"}."""
     return {file[:2]: file for file in files}
 
 
 def link_notebooks(markdown: str, files: Mapping[str, str]) -> str:
-    """Return the text with a link for each mentioned notebook. files: maps numbers to files."""
+    """Return the text with a link for each mentioned notebook. files: {number: file} of all notebooks."""
     return _NOTEBOOK_MENTION_PATTERN.sub(
         lambda match: match["kept"] or _replace_links(match["named"], files), markdown
     )

@@ -1,4 +1,4 @@
-"""Show the next step, after an exercise and at the end of a notebook.
+"""Show the next step after an exercise and at the end of a notebook.
 
 The verdict on a check includes the next part of the reader's path. `next_steps("05")`, in the last cell of a
 notebook, shows its finished exercises and the next stop of each path.
@@ -24,7 +24,7 @@ _CHECK_CALL_PATTERN = r"^(?:.*= )?check\((\w+)\)"
 class NextSteps:
     """One notebook's exercises and quizzes, with links to their cells, and the next steps.
 
-    cells: the ids of the exercises' cells, by name. ways: the paths that contain the notebook.
+    cells: {exercise's name: id of its cell}. ways: the paths that contain the notebook.
     """
 
     place: Place
@@ -34,7 +34,7 @@ class NextSteps:
 
     @property
     def _open(self) -> list[tuple[str, list[QuizState]]]:
-        """Return the quizzes that have no right answer yet, by the remaining task."""
+        """Return the quizzes without a right answer, grouped by the remaining task."""
         states = (("Predictions to make", "open"), ("Predictions to try again", "tried"))
         found = (
             (words, [quiz for quiz in self.place.quizzes if quiz.state == state])
@@ -124,11 +124,11 @@ def add_next_step(result: CheckResult) -> CheckResult:
 
 
 def next_part(name: str) -> tuple[str, str]:
-    """Return the next step after an exercise on the home page's path, and JupyterLab's link to it.
+    """Return the next step after an exercise on the home page's path, and a link to it for JupyterLab.
 
-    This is the notebook's next part on the path, whether it is an exercise or not. If the path contains the
-    whole notebook, or if the exercise is not on the path, all parts up to the last exercise count. After the
-    last part, it is the next notebook or the cell with the next stops.
+    The next step is the notebook's next part on the path, whether this part is an exercise or not. If the
+    path contains the whole notebook, or if the exercise is not on the path, all parts up to the last exercise
+    count. After the last part, the next step is the next notebook or the cell with the next stops.
     """
     heading, shown = headings()[name], home()
     way = shown.ended or shown.way

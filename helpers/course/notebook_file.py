@@ -1,7 +1,7 @@
 """Read notebook files as plain data, and write them in a canonical form.
 
-`build` and `outputs` only read and write notebooks through this module, so that a diff of a stored notebook
-only shows changes in the course.
+`build` and `outputs` read and write notebooks only through this module, so that a diff of a stored notebook
+shows only changes in the course.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ scroll positions."""
 
 
 class NotebookError(Exception):
-    """A notebook of the course violates a requirement; the message has its name, the place, and advice."""
+    """A notebook of the course violates a requirement. The message gives its name, the place, and advice."""
 
 
 def read_notebook(path: Path) -> Notebook:

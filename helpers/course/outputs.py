@@ -1,6 +1,6 @@
 """Run a solved notebook and store its outputs, so that they can be reviewed as a diff.
 
-`course outputs` calls `store_outputs`. A run only changes the outputs: it uses a scratch folder, a separate
+`course outputs` calls `store_outputs`. A run changes only the outputs: it uses a scratch folder, a separate
 progress file and no live displays. Data that differs between runs, such as timings, versions and the state of
 widgets, is not stored.
 """
@@ -32,7 +32,7 @@ from helpers.ranks.display import LIVE_VARIABLE
 
 CELL_TIMEOUT_S = 300
 MAX_RUNS = 3
-"""The maximum number of runs of a notebook until all its claims hold."""
+"""The maximum number of times that a notebook is run until all its claims hold."""
 
 
 def store_outputs(path: Path) -> None:
@@ -58,8 +58,8 @@ def store_outputs(path: Path) -> None:
 def run_notebook(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
     """Return the notebook with fresh outputs; `name` is used for the scratch folder and in errors.
 
-    live: with players instead of still pictures, as on a reader's page. Claims are only checked if `live` is
-    False. Raises ClaimError if a claim is false.
+    live: whether to store players instead of still pictures, as on a reader's page. Claims are checked only
+    if `live` is False. Raises ClaimError if a claim is false.
     """
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)

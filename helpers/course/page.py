@@ -18,7 +18,7 @@ def render_page(template: str, **values: Any) -> str:
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Return the environment that reads the templates of a folder."""
+    """Return the Jinja environment that reads the templates of a folder."""
     # Import it here, so that `from helpers import hint` does not wait for a template engine.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

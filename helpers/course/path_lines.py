@@ -1,7 +1,7 @@
 """The lines in a notebook that list its parts on a short path and the path's next notebook.
 
-`build` takes them from paths.toml and writes them into the learner's copies: one paragraph above the first
-part, and a mark under the heading of each part that is not on the path.
+`build` takes these lines from paths.toml and writes them into the learner's copies: one paragraph above the
+first part, and a mark under the heading of each part that is not on the path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PART_PATTERN = re.compile(
 
 
 def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
-    """Return a notebook's lines by the id of their cell, the last text above the first part.
+    """Return {cell id: lines} for the last text cell above the notebook's first part.
 
     notebook: its name, without ".ipynb". Raises NotebookError if a path contains a part that does not exist.
     """
@@ -41,9 +41,10 @@ def path_lines(notebook: str, cells: list[Notebook]) -> dict[str, str]:
 
 
 def mark_parts(notebook: str, cells: list[Notebook]) -> dict[str, str]:
-    """Return the text, with marks, of each cell with a section outside a short path, by the cell's id.
+    """Return {cell id: text with marks} for each cell with a section outside a short path.
 
-    Only parts up to the last exercise are marked, because reference parts follow, such as the glossary.
+    Only parts up to the last exercise are marked, because the parts below it, such as the glossary, are for
+    reference.
     """
     stops = _stops_of(notebook)
     texts = [(cell, source_of(cell)) for cell in cells if cell["cell_type"] == "markdown"]

@@ -22,8 +22,11 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True)
 class Stop:
-    """A notebook on a path. parts: the headings of its parts that belong to the path, optional exercises
-    among them; empty: all of it except for optional exercises."""
+    """A notebook on a path.
+
+    parts: the headings of its parts on the path, including optional exercises; () for the whole notebook
+    except for optional exercises.
+    """
 
     notebook: str
     parts: tuple[str, ...] = ()
@@ -54,9 +57,12 @@ class PathPicture:
 
 @dataclass(frozen=True)
 class LearningPath:
-    """A path. name: its name on the command line. goal, end: one sentence each. presupposes: prior knowledge,
-    and the notebooks that explain it. minutes: time for reading and core exercises. picture: the picture
-    shown at the end. sequel: a sentence about a page to read afterwards."""
+    """A path.
+
+    name: its name on the command line. goal, end: a sentence about each. presupposes: prior knowledge, and
+    the notebooks that explain it. minutes: time for reading and core exercises. picture: the picture shown at
+    the end. sequel: a sentence about a page to read afterwards.
+    """
 
     name: str
     title: str
@@ -83,7 +89,7 @@ def path_names() -> list[str]:
 
 @cache
 def paths() -> Mapping[str, LearningPath]:
-    """Return all paths by name. Raise UnknownExercise if a path contains an unknown notebook."""
+    """Return {name: path} for all paths. Raise UnknownExercise if a path contains an unknown notebook."""
     return {name: _path(name, **entry) for name, entry in _path_table().items()}
 
 

@@ -1,10 +1,11 @@
 """Store a learner's progress as data and in one small file.
 
 A finished check calls `store_check`, hints call `record_hint`, and quizzes `record_quiz`. `course progress`
-shows the result of `read_progress`. The file survives a crash, because it is always replaced as a whole, and
-simultaneous use by two kernels, because each of them reads, changes and writes it under a lock. A file may
-have been edited, truncated or written by a different version, so `decode` only accepts the expected form. No
-function fails because of the file. Instead, the caller shows a note that describes the problem.
+shows the result of `read_progress`. The file survives a crash, because it is always replaced as a whole. It
+also survives simultaneous use by two kernels, because each of them reads, changes and writes it under a lock.
+A file may have been edited, truncated or written by a different version, so `decode` accepts only the
+expected form. No function fails because of the file. Instead, the caller shows a note that describes the
+problem.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Attempts:
-    """All checks of one exercise. Among equally good scores the first counts as the best."""
+    """All checks of one exercise. If several scores are equally good, the first counts as the best."""
 
     tries: Count
     best: Score
@@ -73,7 +74,7 @@ class QuizAnswers:
 
 @dataclass(frozen=True)
 class Progress:
-    """A learner's progress: attempts and hints seen by exercise, and answers by quiz.
+    """A learner's progress: the attempts and hints for each exercise, and the answers to each quiz.
 
     `path` is the name of the path chosen by the learner, or "". `note` is a message to the learner about the
     file; it is never stored.
@@ -86,7 +87,7 @@ class Progress:
     note: str = ""
 
     def has_passed(self, exercise: str) -> bool:
-        """Return whether a check of an exercise has awarded all points."""
+        """Return whether an exercise's points have all been awarded in one check."""
         attempts = self.exercises.get(exercise)
         return attempts is not None and attempts.best.share >= 1
 
@@ -133,7 +134,7 @@ class _File(msgspec.Struct):
 
 
 def decode(text: str) -> Progress:
-    """Return the progress stored in a string. Raises ProgressFormatError, with the reason, if it fails."""
+    """Return the progress stored in a string. Raises ProgressFormatError, with the reason, if that fails."""
     try:
         content = msgspec.json.decode(text, type=_File)
     except msgspec.ValidationError as error:
@@ -180,14 +181,14 @@ def record_quiz(quiz: str, choice: int, correct: bool) -> str:
 
 
 def record_path(path: str) -> str:
-    """Record the path chosen by a learner, by name. Return a note, like `record_score`."""
+    """Record the name of the path chosen by a learner. Return a note, like `record_score`."""
     return _update(lambda progress: replace(progress, path=path))
 
 
 def read_progress() -> Progress:
     """Return the learner's progress.
 
-    If the file is unreadable, the progress is empty and its `note` says so.
+    If the file is unreadable, the progress is empty, and its `note` explains why.
     """
     path = progress_file()
     try:

@@ -1,9 +1,9 @@
 """`predict("id")`: ask the reader a question before they run the cell that shows the answer.
 
 Notebooks call `predict`. In a kernel, it shows radio buttons, with the reply to an answer below them. In a
-saved notebook, the buttons are text. When notebooks are run for storing or comparing outputs, only the text
-is shown, because the ids of widgets differ between kernels. The quizzes are data, one TOML file for each
-notebook, so that no answer is in a notebook:
+saved notebook, the buttons are replaced by text. When notebooks are run for storing or comparing outputs,
+only the text is shown, because the ids of widgets differ between kernels. The quizzes are data, one TOML file
+for each notebook, so that no answer is in a notebook:
 
     [[quiz]]
     id = "two-sends"
@@ -108,7 +108,7 @@ def find_quiz(quizzes: Mapping[str, Quiz], quiz_id: str) -> Quiz:
 
 
 def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
-    """Read all quiz files of a folder, by id. Raises QuizFileError on the first mistake."""
+    """Read all quiz files of a folder into {id: quiz}. Raises QuizFileError on the first mistake."""
     quizzes: dict[str, Quiz] = {}
     for path in sorted(folder.glob("*.toml")):
         for quiz in _read_file(path):
@@ -120,7 +120,7 @@ def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
 
 @cache
 def quizzes_of_notebooks() -> Mapping[str, tuple[str, ...]]:
-    """Return the ids of each notebook's quizzes, by notebook name."""
+    """Return {notebook's name: ids of its quizzes}."""
     files = sorted(QUIZ_DIR.glob("*.toml"))
     return {path.stem: tuple(quiz.id for quiz in _read_file(path)) for path in files}
 

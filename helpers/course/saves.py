@@ -1,6 +1,6 @@
 """Detect saved notebooks in a folder, from the start of the command.
 
-Importing this module is fast, because saves during the slow imports of `course watch` must also count.
+This module is fast to import, because saves during the slow imports of `course watch` must also count.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import psutil
 
 POLL_S = 0.3
 _START_ERROR_S = 1.0
-"""Largest delay of a process's reported start after its real start."""
+"""The maximum delay between a process's real start and its reported start."""
 
 
 @dataclass
 class Saves:
-    """The notebooks of a folder. stamps: each file's last detected state. first: each file's content at the
-    start.
+    """The notebooks of a folder.
 
-    A notebook saved after the start, but before it could be read, has no first content.
+    stamps: each file's last detected state. first: each file's content at the start of the command. A
+    notebook saved after the start, but before it could be read, has no first content.
     """
 
     folder: Path

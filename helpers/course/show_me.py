@@ -1,7 +1,7 @@
 """`show_me(fn)`: show the reference solution next to the learner's answer, with the ranks of both.
 
 It is intended for learners who have passed the exercise or want to see its solution. The call is recorded in
-the progress file, like the last hint. If this copy of the course has no solutions, the text says so.
+the progress file, like the last hint. If this copy of the course has no solutions, a message explains this.
 """
 
 from __future__ import annotations

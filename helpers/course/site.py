@@ -34,7 +34,7 @@ _VARIANTS = (
     ("Messages to rank 3 are slow", "Faults(4, slow_rank=3)"),
     ("Rank 1 leaves out its send", "Faults(4, dropped_call=(1, 1))"),
 )
-"""The runs of `break_it` on the landing page, which all run the function at the start of notebook 00."""
+"""The runs of `break_it` on the landing page. Each runs the function at the start of notebook 00."""
 _TITLE = "Real Ranks: a course in distributed PyTorch"
 _ABOUT = (
     "Notebooks whose cells start real ranks on your own machine. You see which rank waits for which, and "
@@ -68,13 +68,15 @@ def build_site(
     address: str = "",
     on_page: Callable[[Path], None] = lambda path: None,
 ) -> list[Path]:
-    """Write a page for each solved notebook, or for the given numbers, and index.html. Return the files.
+    """Write index.html and a page for each solved notebook, or for those in `names`. Return the files.
 
     Exercises appear as stubs, as in the learners' copies.
 
     Args:
-        run: Run the notebooks first, so that timelines play. Otherwise the stored, still outputs are used.
-        address: The URL of the published site. Other sites only show a page's picture if this URL is known.
+        run: Whether to run the notebooks first, so that timelines can be played. Otherwise the stored, still
+            outputs are used.
+        address: The URL of the published site. Other sites can show a page's picture only if this URL is
+            known.
         on_page: Function called with each page after writing it.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -173,7 +175,7 @@ def run_landing_page(first: Notebook) -> dict[str, str]:
 def shown_notebook(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     """Return the learner's copy with the outputs of the solved notebook.
 
-    A line above each output of an answer mentions this, because the page only shows the answer's stub.
+    A line above each output of an answer mentions this, because the page shows only the answer's stub.
     """
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):

@@ -25,7 +25,7 @@ def advice(
     """Return advice on an unknown name, or "" if no earlier cell defines it.
 
     current: the cell that failed. cells: all code cells of the notebook. imported: names imported in the
-    first cell of a notebook. exercise_names: possible names of check()'s argument.
+    first cell of a notebook. exercise_names: names that may be passed to check().
     """
     if re.search(rf"\b(?:check|show_me)\(\s*{re.escape(name)}\b", current) and name not in imported:
         similar = difflib.get_close_matches(name, exercise_names, 3)

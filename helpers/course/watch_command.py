@@ -39,7 +39,7 @@ def watch(saves: Saves) -> None:
 
 
 def read_sources(name: str, content: bytes | None) -> Mapping[str, str]:
-    """Return the sources of a notebook's answers by name, from its content; {} if there is no content."""
+    """Return {name: source} of the answers in a notebook's content; {} if there is no content."""
     if content is None:
         return {}
     with tempfile.TemporaryDirectory(prefix="real-ranks-watch-") as folder:
@@ -49,7 +49,7 @@ def read_sources(name: str, content: bytes | None) -> Mapping[str, str]:
 
 
 def check_changed(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
-    """Check the exercises of a notebook that differ from `before`; return all current sources by name."""
+    """Check the exercises of a notebook that differ from `before`; return {name: current source}."""
     exercises, found = _read_answers(path)
     now = _sources(found)
     for index, exercise in enumerate(exercises):
@@ -72,7 +72,7 @@ def _read_answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Pro
 
 
 def _sources(answers: Mapping[str, Answer | Problem]) -> dict[str, str]:
-    """Return each answer by name: its source, the reason for a missing source, or "" for a stub."""
+    """Return, for each answer's name, its source, the reason for a missing source, or "" for a stub."""
     return {
         name: answer.source
         if isinstance(answer, Answer)

@@ -4,7 +4,7 @@
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
 
-The folder belongs to a person instead of the installation, because on a hub many people share one copy of the
+The folder belongs to a person, not to the installation, because on a hub many people share one copy of the
 course.
 """
 
@@ -36,7 +36,7 @@ notebook when a check passes."""
 
 
 class WorkspaceError(Exception):
-    """The learner's folder cannot be filled or reset; the message has the reason and advice."""
+    """The learner's folder cannot be filled or reset. The message gives the reason and advice."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
 
 
 def sign_notebook(notebook: Path) -> bool:
-    """Sign a notebook made by the course, because JupyterLab only runs scripts in trusted notebooks."""
+    """Sign a notebook made by the course, because JupyterLab runs scripts only in trusted notebooks."""
     import nbformat  # imported here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
@@ -182,7 +182,7 @@ def cells_of(notebook: str) -> list[Notebook]:
 
 @cache
 def matching_cells(notebook: str, pattern: str) -> Mapping[str, str]:
-    """Return ids of cells, for opening a notebook at a cell, by the match of the pattern's group."""
+    """Return {match of the pattern's group: cell id}, used to open a notebook at a cell."""
     return dict(match_cell_ids(notebook, pattern))
 
 

@@ -1,4 +1,4 @@
-"""Handwritten digits as two tensors, which notebooks use for training from 08 on.
+"""Handwritten digits as two tensors, used for training from notebook 08 on.
 
 By default they are the 1,797 digits with 8 x 8 pixels in scikit-learn's package. If you have MNIST as IDX
 files, you can pass their folder instead. Nothing is downloaded.

@@ -19,7 +19,7 @@ _FILE = Path(__file__).with_name("ddp_on_a_gpu.json.gz")
 def gpu_trace() -> dict[str, Any]:
     """Return the recorded profile in the form of a file from torch.profiler.
 
-    An event's `pid` is "CPU" or "GPU". Its `tid` is the thread on the CPU, and the stream on the GPU.
+    An event's `pid` is "CPU" or "GPU". Its `tid` is the thread on the CPU or the stream on the GPU.
     """
     trace: dict[str, Any] = json.loads(gzip.decompress(_FILE.read_bytes()))
     return trace

@@ -33,7 +33,7 @@ class DataFileError(ValueError):
 def read_idx(path: Path, dims: int) -> torch.Tensor:
     """Read an IDX file of unsigned bytes, plain or packed by gzip, with `dims` dimensions.
 
-    Raise DataFileError, with the file's name and the problem.
+    Raise DataFileError, which gives the file's name and the problem, if the file is invalid.
     """
     try:
         with path.open("rb") as file:

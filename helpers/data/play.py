@@ -1,4 +1,4 @@
-"""A text for language models: the beginning of Shakespeare's Coriolanus, as speeches.
+"""Text for language models: the beginning of Shakespeare's Coriolanus, as speeches.
 
 coriolanus.txt contains the first 40 KB of `data/tinyshakespeare/input.txt` in github.com/karpathy/char-rnn
 (commit 6f9487a, 2016), up to the end of a speech. The play is in the public domain.

@@ -148,7 +148,7 @@ def find_passed_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
 
 
 def find_lonely_message(merged: Merged, world: StuckWorld) -> Diagnosis | None:
-    """Find a send or a receive whose peer has not made the counterpart."""
+    """Find a send or a receive whose peer has not called the counterpart."""
     busy = {wait.rank: wait for wait in world.call_waits}
     paired = {
         (event.rank, event.seq)

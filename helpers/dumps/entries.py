@@ -1,8 +1,8 @@
 """Read the calls and groups of one dump, in each version of the flight recorder's format.
 
 The fields are those of `FlightRecorderDetail.hpp` in torch, in versions 2.x of the format, which are written
-by torch 2.5 to 2.15. TorchComms writes the same fields. Fields missing in a version have a default value. Any
-content of a field is converted to a number, a short text or no value.
+by torch 2.5 to 2.15. TorchComms writes the same fields. Fields missing in a version have a default value.
+Whatever a field contains is converted to a number, a short string or no value.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Entry:
 class Dump:
     """The records of one rank.
 
-    groups: the members of each group, by its name; gloo does not write names. unknown: operations that are
+    groups: {name: members} for each group; gloo does not write the names. unknown: operations that are
     not compared. is_cut: whether the recorder's memory was full, so that the oldest calls are missing.
     """
 
@@ -181,7 +181,7 @@ def _read_frames(frames: Any) -> Iterator[Frame]:
 
 
 def _read_groups(config: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and members of each group. The members are stored as a string, "[0, 1]" or "0,1"."""
+    """Yield the name and the members of each group. The members are stored as a string, "[0, 1]" or "0,1"."""
     for name, about in config.items() if isinstance(config, dict) else ():
         ranks = about.get("ranks") if isinstance(about, dict) else None
         if isinstance(ranks, str):
@@ -210,7 +210,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    """Return a number of at most 64 bits, because JSON contains some numbers as text."""
+    """Convert a value to a number of at most 64 bits, because JSON contains some numbers as text."""
     if isinstance(value, str) and value.isdigit() and len(value) < 20:
         value = int(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool)

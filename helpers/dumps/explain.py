@@ -128,7 +128,7 @@ def _causes(merged: Merged, world: StuckWorld) -> Iterator[Diagnosis]:
 
 
 def _name_dtype(difference: Difference) -> Difference:
-    """Turn a difference of bytes into one of dtypes, if the numbers of elements are the same."""
+    """Turn a difference in bytes into a difference in dtypes if the numbers of elements are equal."""
     one, other = difference.call, difference.other_call
     counts = [sum(map(prod, call.shapes)) for call in (one, other)]
     if difference.problem == "shape" and one.dtype != other.dtype and counts[0] == counts[1]:

@@ -1,7 +1,7 @@
 """Merge the dumps of all ranks into a trace, and describe each rank's position.
 
 Collectives belong together if their group and number are the same. A trace pairs calls by their order, so
-calls before the first number that is available from all ranks are left out.
+calls with smaller numbers than the first that is available from all ranks are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helpers.trace.rank_state import RankState
 
 MAX_RANKS = 65_536
 MAX_COMPARED = 300
-"""Number of a group's collectives to compare before the earliest one that some rank has not made."""
+"""Maximum number of a group's collectives to compare before the first that some rank has not called."""
 _MAX_EVENTS = 40_000
 _MIN_COMPARED = 5
 _BYTES = {
@@ -43,7 +43,7 @@ class Merged:
     """The combined dumps of a job.
 
     trace: the compared calls. states: the state of each rank. entries: the recorder's entry for each call of
-    the trace. dumps, stacks: by rank.
+    the trace. dumps, stacks: the dump and the stack of each rank.
     """
 
     trace: Trace
@@ -62,7 +62,7 @@ class Merged:
 
     @cached_property
     def last_calls(self) -> dict[int, Event]:
-        """The last call of each rank that has made one."""
+        """{rank: its last call} for each rank that has made a call."""
         return {event.rank: event for event in self.trace}
 
     def calls_of_group(self, event: Event, rank: int) -> list[Event]:
@@ -109,7 +109,7 @@ def _find_world(dumps: Mapping[int, Dump], stacks: Mapping[int, Stack]) -> int:
 
 
 def _find_members(dumps: Mapping[int, Dump], world: int) -> dict[tuple[int, str], tuple[int, ...]]:
-    """Return the members of each group used by a rank, by rank and group name.
+    """Return {(rank, group name): members} for the groups used by each rank.
 
     gloo does not write the names of groups, so every group other than the default one is assumed to consist
     of the ranks that have used it.

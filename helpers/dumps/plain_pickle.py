@@ -1,4 +1,4 @@
-"""Read pickles that only contain dicts, lists, tuples, numbers, strings, bytes, bools and None.
+"""Read pickles that contain only dicts, lists, tuples, numbers, strings, bytes, bools and None.
 
 A pickle is a program that can call any function of Python. Dumps do not need this ability, so each
 instruction is compared with a list before loading. Then an unpickler that refuses all names loads the data.
@@ -12,7 +12,7 @@ import pickletools
 from typing import Any, NoReturn
 
 MAX_OPCODES = 8_000_000
-"""A dump of torch's default 2,000 calls with stacks has fewer than 300,000 instructions."""
+"""Maximum number of instructions. A dump of torch's default 2,000 calls has fewer than 300,000."""
 MAX_DEPTH = 50
 _MAX_LONG_BYTES = 9
 # The allowed instructions. For arguments of a fixed size: instruction -> bytes of the argument. For arguments

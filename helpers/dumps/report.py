@@ -1,4 +1,4 @@
-"""Make a page about a hang: the explanation, the waits between ranks, and the lanes of all ranks.
+"""Create a page about a hang: the explanation, the waits between ranks, and the lanes of all ranks.
 
 The page is a single file, which loads no other files. All texts from dumps are escaped.
 """

@@ -3,5 +3,5 @@
 shared.py      cases, rules and advice shared by several exercises of a notebook
 in_ranks.py    (or a folder of that name) code that runs in the ranks: stopwatches, models, counters
 
-The folder shared/ has the same two modules for exercises of several notebooks.
+The folder shared/ contains the same two modules for exercises of several notebooks.
 """

@@ -14,7 +14,7 @@ _NETWORKS = {
 
 
 def _label(nbytes: int) -> str:
-    """Write a size with three digits, so that it agrees with the text of a quarter (262 kB and 1.05 MB)."""
+    """Write a size with three digits, so that a size and a quarter of it agree (1.05 MB, 262 kB)."""
     exponent = (len(str(nbytes)) - 1) // 3
     return f"{float(f'{nbytes / 1000**exponent:.3g}'):g} {('B', 'kB', 'MB', 'GB')[exponent]}"
 

@@ -37,7 +37,7 @@ def page_data() -> dict[str, Any]:
 
 
 def plan(layers: int, bucket: int, network: str, latency_ms: float) -> dict[str, Any]:
-    """Return one step, with 0.5 ms of forward and 1 ms of backward per layer, and all_reduces of buckets."""
+    """Return one step: 0.5 ms of forward and 1 ms of backward per layer, and each bucket's all_reduce."""
     sizes = bucket_sizes(layers, bucket)
     calls = reduction_times(sizes, layers / 2, _SPEEDS[network], latency_ms)
     end = max(layers * 1.5, calls[-1][2])
@@ -63,7 +63,7 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
 def reduction_times(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
-    """Return the times in ms when each bucket's all_reduce is ready, begins and ends.
+    """Return the times in ms at which each bucket's all_reduce is ready, begins and ends.
 
     The calls run one after another. backward_ms: the time when backward begins. Backward takes 1 ms per
     layer, and a bucket waits for its last gradient.

@@ -72,7 +72,7 @@ def _key(op: str, ranks: int, root: int, reduction: str) -> str:
 
 @cache
 def _runs() -> dict[str, tuple[int, list[Any]]]:
-    """Run each distinct combination. Return rank 0's input bytes, and (before, after) by rank.
+    """Run each distinct combination. Return rank 0's input bytes, and each rank's (before, after).
 
     There is one launch for each world size, because separate launches for all 180 combinations would take ten
     seconds.

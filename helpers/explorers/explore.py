@@ -25,7 +25,7 @@ def explore(name: str, **setting: Any) -> Explorer:
     Args:
         name: "collective" (on real ranks), "algorithms" (ring and tree, round by round), "samples" (a
             sampler's shares), "buckets" (during backward), "memory" (DDP to ZeRO-3), "pipeline"
-            (schedules), "checkpoints" (how often), or "cost" (layouts of a training run).
+            (schedules), "checkpoints" (how often to write one), or "cost" (layouts of a training run).
         setting: Initial values of controls, if they differ from the default.
 
     Raises:

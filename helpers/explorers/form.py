@@ -40,7 +40,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Control:
-    """One setting of an explorer. options: from displayed words to values, in a slider's order."""
+    """One setting of an explorer. options: {displayed words: value}, in the slider's order."""
 
     name: str
     words: str
@@ -54,7 +54,7 @@ def steps(name: str, words: str, values: Any) -> Control:
 
 
 def choice(name: str, words: str, values: Any) -> Control:
-    """Return a choice between buttons. If `values` is a mapping, its keys are the shown words."""
+    """Return a choice between buttons. If `values` is a mapping, its keys are the displayed words."""
     options = values if isinstance(values, Mapping) else {str(value): value for value in values}
     return Control(name, words, options, slider=False)
 

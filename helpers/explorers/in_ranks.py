@@ -20,7 +20,7 @@ Tensors = list[torch.Tensor]
 def run_collectives(
     rank: int, world_size: int, calls: list[tuple[str, int, str]]
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
-    """Run each (op, root, reduction). Return the tensors before and after, as whole numbers."""
+    """Run each call (op, root, reduction). Return the tensors before and after it, as whole numbers."""
     pairs = (_run_collective(rank, world_size, *call) for call in calls)
     return [tuple([one.int().tolist() for one in side] for side in pair) for pair in pairs]  # type: ignore[misc]
 

@@ -47,7 +47,7 @@ def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
-    """Return one forward for each later stage, followed by forwards and backwards in turn."""
+    """Return one forward for each later stage, followed by alternating forwards and backwards."""
     ahead = min(microbatches, stages - stage - 1)
     order = [f"F{i}" for i in range(ahead)]
     for i in range(microbatches - ahead):

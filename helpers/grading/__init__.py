@@ -5,7 +5,7 @@
                                                 cache       run log
 
 `command` reads a class's `inputs`, starts a `batch` of processes that grade them, and writes `outputs`.
-`grader` grades one file, one answer after the other.
+`grader` grades one file, one answer after another.
 
 The checks, the engine and the search for answers are the same as in the notebooks, so this package adds no
 verdicts.

@@ -109,7 +109,7 @@ def grade_jobs(
 def _run_tasks(
     tasks: Sequence[_Task], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Graded]]:
-    """Run all tasks. If a process of the pool dies, rerun the tasks that may have killed it one at a time."""
+    """Run all tasks. If a process of the pool dies, rerun one by one the tasks that may have killed it."""
     left = list(tasks)
     while left:
         done = set()

@@ -81,12 +81,12 @@ INTROSPECTION_FLAG = "uses `{name}`, which can change its rank's reports: check 
 REPLACEMENT_FLAG = "replaces `{name}`, which might influence its rank's reports: check the reason"
 
 ALLOWED_REPLACEMENTS = frozenset({"dist.distributed_c10d._world.group_count"})
-"""Attributes replaced by a notebook's code. No report depends on the number of groups."""
+"""Attributes that a notebook's code replaces. No report depends on the number of groups."""
 
 ALLOWED_IMPORTS = frozenset(
     f"helpers.exercises.nb23_capstone.in_ranks.{name}" for name in ("bugs", "trainer")
 )
-"""Inner modules imported by a notebook's cells."""
+"""Inner modules of the course that notebooks import in their cells."""
 
 IMPORT_FLAG = "imports `{name}`, which is not a module meant for answers: check the reason"
 
@@ -119,7 +119,7 @@ def _parse(source: str) -> ast.AST | None:
 
 
 def _internal_module_imports(tree: ast.AST) -> set[str]:
-    """Return the imported or mentioned inner modules of the course. Answers only need `helpers`."""
+    """Return the imported or mentioned inner modules of the course. Answers need only `helpers`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

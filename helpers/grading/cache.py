@@ -1,6 +1,6 @@
 """Cache the results of answers by all of their dependencies: answer, checks, engine, versions.
 
-So a second run only grades changed answers, and a killed batch continues where it stopped. Equal answers of a
+So a second run grades only changed answers, and a killed batch continues where it stopped. Equal answers of a
 class run only once. For passing answers, comments and blank lines are ignored. Failing answers that differ in
 comments or blank lines run separately, because their reports contain line numbers.
 """
@@ -36,14 +36,14 @@ _MAX_BYTES = 8 << 20
 class Cache:
     """A folder with one file for each answer that has run. If the folder is None, no results are cached.
 
-    again: ignore cached results, and replace them by new results.
+    again: whether to ignore cached results, and replace them with new results.
     """
 
     folder: Path | None
     again: bool = False
 
     def get(self, key: str) -> ExerciseRecord | None:
-        """Return the record of a key, or None if it does not exist or cannot be read."""
+        """Return the record stored under a key, or None if it does not exist or cannot be read."""
         if self.folder is None or self.again:
             return None
         # A truncated or edited file, or a file of a different version, counts as missing, because running an

@@ -1,4 +1,4 @@
-"""Replace cell names by marks while an answer runs, so that equal answers have equal records.
+"""Replace cell names with marks while an answer runs, so that equal answers have equal records.
 
     Answer --renumber_cells--> Answer, its cells counted from 0 --Judge, cache--> record with marks
     record with marks --restore_cell_names--> record
@@ -31,14 +31,14 @@ def cell_mark(cell: int) -> str:
 
 
 def renumber_cells(answer: Answer) -> tuple[Answer, tuple[int, ...]]:
-    """Return an answer whose cells are counted from 0, and their indices in the notebook."""
+    """Return an answer whose cells are counted from 0, and the cells' indices in the notebook."""
     cells = tuple(dict.fromkeys(origin.cell for origin in answer.origins))
     origins = tuple(replace(each, cell=cells.index(each.cell)) for each in answer.origins)
     return replace(answer, origins=origins), cells
 
 
 def restore_cell_names(record: ExerciseRecord, cells: Sequence[int]) -> ExerciseRecord:
-    """Replace the marks in a record by the names of the answer's cells."""
+    """Replace the marks in a record with the names of the answer's cells."""
 
     def name(found: re.Match[str]) -> str:
         number = int(found[1])

@@ -35,7 +35,7 @@ def print_mistakes(
     """Print the groups of wrong answers in folders of results, or one group. Return the exit code.
 
     Args:
-        only: The exercise, or None for all.
+        only: The name of the only exercise to include, or None for all exercises.
         number: The number of one of the exercise's groups, from 1.
         sentence: A sentence that turns this group into a known mistake.
 

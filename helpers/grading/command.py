@@ -1,8 +1,8 @@
 """Run `course grade FOLDER --out OUT`: write records and reports, and return an exit code.
 
-The code is 0 if everything was graded. It is 1 if a file could not be read or graded here, a learner with
-a submission is not on the roster, or --verify found a difference. It is 2 if nothing could be done, with one
-line that explains why.
+The code is 0 if everything was graded. It is 1 if a file could not be read or graded here, if a learner with
+a submission is not on the roster, or if --verify found a difference. It is 2 if nothing could be done. In
+this case, one line explains why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands of `course` for grading, and for handing out the notebooks.
 
-Modules that need torch are only imported by the commands that use them.
+Modules that need torch are imported only by the commands that use them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Choose the known mistakes of a learner's bundle, so that together they do not contain a solution.
+"""Choose the known mistakes for a learner's bundle so that together they do not contain a solution.
 
 A mistake is recognized by running it, so the bundle needs its program. Most of these programs differ from the
 solution in only one line, so together they would contain every line. Therefore one line of each exercise's
-solution is kept out of the bundle, together with all mistakes that contain this line. The chosen line is the
-one that costs the fewest sentences of advice.
+solution is kept out of the bundle, together with all mistakes that contain this line. The line is chosen so
+that the fewest sentences of advice are lost.
 
 An exercise keeps all its mistakes if only the reference solution can compute its right values, because the
 bundle has to contain that solution anyway.
@@ -35,7 +35,7 @@ class BundledMistakes:
     """The mistakes of a bundle.
 
     Args:
-        by_file: The mistakes of each file of answers.
+        by_file: {file of answers: its mistakes}.
         left_out: The number of mistakes left out.
         laid_open: Exercises for which the bundle contains every line of the solution.
     """
@@ -117,7 +117,7 @@ def _without(mistakes: Sequence[KnownMistake], line: str) -> list[KnownMistake]:
 
 
 def _stripped(mistake: KnownMistake) -> KnownMistake:
-    """Return a mistake without the parts that checks do not need.
+    """Return a mistake without its parts that checks do not need.
 
     An edit contains lines of the solution. A mistake that is recognized by an observation is never run.
     """

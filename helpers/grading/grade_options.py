@@ -21,16 +21,16 @@ class Setting:
         jobs: The number of parallel graders; by default two for each core.
         roster: The platform's export.
         pictures: Which visible runs to draw: "all", "failed" or "none".
-        verify: Grade again and report differences, without writing anything.
+        verify: Whether to grade again and report differences, without writing anything.
         release: The bundle that was handed out.
         title: The title of the class.
-        github: Print annotations.
-        scheduler: The address of a Dask scheduler, "" for processes on this machine.
+        github: Whether to print annotations for GitHub Actions.
+        scheduler: The address of a Dask scheduler, or "" for processes on this machine.
         notebooks: Numbers or names of the class's notebooks, separated by spaces. See
             `reports.standing.course_of`.
-        policy, overrides, groups: Files. By default policy.toml, overrides.csv and groups.csv in `out`, if
-            they exist.
-        again: Do not use cached results.
+        policy, overrides, groups: Files with these settings. By default, policy.toml, overrides.csv and
+            groups.csv in `out` are read if they exist.
+        again: Whether to ignore cached results.
     """
 
     folder: Path

@@ -2,16 +2,16 @@
 
     file --read_answers (capped child)--> answers --judging (capped child, sandbox)--> attempts --> Record
 
-Points come from the hidden cases; visible cases can only lower them. Feedback only comes from the visible
+Points come from the hidden cases; visible cases can only lower them. Feedback comes only from the visible
 cases. Because most answers pass, all cases run together first. If one fails, this run is discarded, and the
 visible cases, followed by the hidden cases, run in a new sandbox. If a busy machine may be the cause of a
 failure (`machine_faults`), the answer runs once more at the end of the batch, without other running answers,
 so that no other answer has to wait.
 
-So an answer can only fail in a sandbox that ran no other part of its submission, and its feedback comes from
-ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each may
-use half of the remaining time. With Landlock, sandboxes share /dev/shm: leftover files are removed when a
-sandbox ends, but two sandboxes that run at the same time can communicate through them.
+So an answer can fail only in a sandbox that ran no other part of its submission, and its feedback comes from
+ranks that had not received hidden inputs. The exercises of a submission share only its time budget: each
+exercise may use half of the remaining time. With Landlock, sandboxes share /dev/shm: leftover files are
+removed when a sandbox ends, but two sandboxes that run at the same time can communicate through them.
 
 `batch` calls `Grader.grade` once for each file. A grader uses one sandbox at a time.
 """
@@ -86,7 +86,7 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The record of an exercise. uncertain_record: its cached form, with marked cells, if uncertain."""
+    """The record of an exercise. uncertain_record: if it is uncertain, its form with marks, for the cache."""
 
     record: ExerciseRecord
     uncertain_record: ExerciseRecord | None = None
@@ -96,7 +96,7 @@ class _Attempt:
 class Graded:
     """The record of a submission.
 
-    uncertain: the records, by exercise, of answers that may have failed because of a busy machine. They are
+    uncertain: {exercise: record} of answers that may have failed because of a busy machine. These answers are
     tried once more, one at a time, when no other submission is waiting.
     """
 
@@ -106,7 +106,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades submissions one after the other, keeping no data about them except in its cache.
+    """Grades submissions one after another, keeping no data about them except in its cache.
 
     Args:
         slot: A number not used by any other running grader.
@@ -131,7 +131,7 @@ class Grader:
         return self.settle(job, self.try_once(job)).record
 
     def try_once(self, job: Job) -> Graded:
-        """Grade one submission, without a second try of answers that may be wrong due to a busy machine."""
+        """Grade one submission, without a second try of answers that a busy machine may have failed."""
         began = time.monotonic()
         base = Record(
             job.learner,
@@ -192,7 +192,7 @@ class Grader:
     def _record_of_solutions(
         self, base: Record, exercises: Sequence[Exercise], answers: Mapping[str, Answer | Problem]
     ) -> Record | None:
-        """Return the record of a file that only contains the course's solutions, and None for other files."""
+        """Return the record of a file that contains only the course's solutions, and None for other files."""
         known: dict[str, Answer | Problem] = {}
         for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
             known |= self.references.answers(notebook)
@@ -258,7 +258,7 @@ class Grader:
     def _settled(
         self, exercise: Exercise, answer: Answer, attempt: Attempt, budget: _Budget, seconds: float
     ) -> ExerciseRecord:
-        """Return the final record of an answer. Cache it if only the answer can have caused it."""
+        """Return the final record of an answer. Cache the record if only the answer can be its cause."""
         record, doubt = attempt.record, attempt.doubt
         if doubt and not self._reference_works(exercise, now=doubt is not Doubt.CHECK):
             record = fault_record(exercise)
@@ -283,7 +283,7 @@ class Grader:
         return self.references.passes_here(exercise, now)
 
     def _try_apart(self, exercise: Exercise, answer: Answer, budget: _Budget) -> Attempt:
-        """Run an answer on all cases at once and, if one fails, on visible and hidden cases apart."""
+        """Run an answer on all cases together and, if one fails, on visible and hidden cases separately."""
         # pictures show the ranks' actions, and in a shared world the ranks have inputs of hidden cases
         if exercise.may_share_world and self.pictures != "all":
             both = self._try_once(exercise, answer, budget, in_shared_worlds=True)
@@ -365,7 +365,7 @@ def _with_exercises(base: Record, exercises: Sequence[ExerciseRecord], seconds: 
 
 
 def _with_end_reason(attempt: Attempt, sandbox: Sandbox) -> Attempt:
-    """Return the attempt. If its sandbox was ended by a limit, set outcome, message and cases accordingly.
+    """Return the attempt. If a limit ended its sandbox, adapt its outcome, message and cases to this limit.
 
     The ranks only saw that they were killed, so their report and the check's report do not contain the
     reason.

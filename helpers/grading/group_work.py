@@ -3,9 +3,10 @@
     group,learner
     group,learner,notebook
 
-The files of all members, and files named like the group or in a folder named like it, count for each member.
-If there is a notebook in the third column, only this notebook is shared. A member may have no file, and may
-be missing from the roster. A group with a single member adds a learner without a file.
+The files of all members count for each member, and so do files named like the group, or in a folder named
+like the group. If there is a notebook in the third column, only this notebook is shared. A member may have no
+file, and may be missing from the roster. A group with a single member can be used to add a learner without a
+file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WITH_NOTEBOOK = (*_COLUMNS, "notebook")
 
 @dataclass(frozen=True)
 class Group:
-    """People who hand in one file together. notebook: the only shared notebook, "" for all."""
+    """People who hand in one file together. notebook: the only notebook that they share, or "" for all."""
 
     name: str
     members: tuple[str, ...]

@@ -4,10 +4,10 @@
                                                   | and compares their behavior
     groups, largest first <--a line: what is alike-'
 
-Two answers are alike if they behave alike in every case that was run, just as `checks.match_mistakes`
-compares an answer with a known mistake. Each answer runs in a separate sandbox. A capped child reads the
-answers' data. If it dies, it is started again without the answer that killed it. `course mistakes RESULTS`
-calls this module.
+Two answers are alike if they behave alike in every case that was run. They are compared as
+`checks.match_mistakes` compares an answer with a known mistake. Each answer runs in a separate sandbox. A
+capped child reads the answers' data. If it dies, it is started again without the answer that killed it.
+`course mistakes RESULTS` calls this module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWER_S, _ANSWER_CPU_S = 90.0, 60.0
 """Limits for running one answer: wall time and processor time of its sandbox."""
 _START_S = 60.0
 _MAX_ALONE = 2
-"""Number of cases to run in separate worlds if they fail in a shared one. Each may take a second or more."""
+"""Number of cases to rerun in separate worlds if they fail in a shared one. Each may take over a second."""
 
 # (world size, index of a case among the cases of that size) -> an answer's behavior.
 _Behavior = dict[tuple[int, int], Execution]
@@ -53,7 +53,8 @@ _Behavior = dict[tuple[int, int], Execution]
 class WrongAnswer:
     """One distinct wrong program for an exercise, with all learners who handed it in.
 
-    learners: (class, learner) pairs. case: the first failed visible case, None if only hidden cases failed.
+    learners: (class, learner) pairs. case: the first failed visible case, or None if only hidden cases
+    failed.
     """
 
     exercise: str
@@ -86,7 +87,7 @@ class AnswerGroup:
 def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[WrongAnswer]:
     """Return the distinct wrong programs in the course's order.
 
-    classes: (name, records) of each class.
+    classes: the name and the records of each class.
     """
     found: dict[tuple[str, str], list[tuple[str, str, ExerciseRecord]]] = defaultdict(list)
     for name, records in classes:
@@ -186,7 +187,7 @@ def _label_in_child(
 def _label_answers(
     answers: Sequence[WrongAnswer], remaining: Sequence[int], plan: Plan, pipe: Connection
 ) -> None:
-    """Run each answer and report the first answer with the same behavior. Runs in the child."""
+    """Run each answer, and report the first answer with the same behavior. The function runs in the child."""
     with plan:
         for name, own in groupby(remaining, key=lambda index: answers[index].exercise):
             exercise = exercises()[name]

@@ -33,7 +33,7 @@ class Inputs:
 
 
 def read_inputs(setting: Setting) -> Inputs:
-    """Read the folder and the files about its class. Raise CannotGrade if any cannot be used."""
+    """Read the folder and the files about its class. Raise CannotGrade if any of them cannot be used."""
     folder, out = setting.folder, setting.out
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(

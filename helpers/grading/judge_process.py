@@ -60,7 +60,7 @@ _SKIP_HIDDEN_AFTER = {
 
 @dataclass(frozen=True)
 class Attempt:
-    """The result of an answer in one sandbox: its visible cases, then its hidden ones."""
+    """The result of an answer in one sandbox: its visible cases, then its hidden cases."""
 
     record: ExerciseRecord
     doubt: Doubt = Doubt.NONE
@@ -75,13 +75,13 @@ def run_attempt(
     pictures: str = "none",
     in_shared_worlds: bool = False,
 ) -> Attempt:
-    """Run an answer's visible cases, then the cases drawn with a secret. The answer cannot make this raise.
+    """Run an answer's visible cases, then the cases drawn with a secret. No answer can cause an exception.
 
     Args:
         timeout_s: Wall time in seconds.
-        pictures: As in `record_of_results`.
-        in_shared_worlds: Run all cases in the same worlds. In this case only a passing record is meaningful,
-            and only such a record may be shown, because the ranks had hidden inputs.
+        pictures: The visible runs to draw, as in `record_of_results`.
+        in_shared_worlds: Whether to run all cases in the same worlds. In this case only a passing record is
+            meaningful, and only such a record may be shown, because the ranks had hidden inputs.
     """
 
     def judge_in_shared_worlds() -> Attempt:
@@ -139,7 +139,7 @@ def _judge_in_child(
 
 
 def _read_all(fd: int, deadline: float) -> bytes:
-    """Read a child's output until it closes its end, passes the deadline, or has sent too much."""
+    """Read a child's output until the child closes its end, misses the deadline, or sends too much."""
     said = bytearray()
     # the grader would have to store too much in memory
     while len(said) <= _MAX_BYTES:
@@ -183,7 +183,7 @@ def limit_resources() -> None:
 def _check_result(
     exercise: Exercise, answer: Answer, secret: str, connection: Connection
 ) -> CheckResult:
-    """Return the result of a secret's cases."""
+    """Return the result on the cases drawn with a secret."""
     limit_resources()
     # learners only read advice on visible cases
     matches: Matches | None = {} if secret == VISIBLE_SECRET else None

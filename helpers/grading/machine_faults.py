@@ -1,4 +1,4 @@
-"""Decide whether a cause other than the answer may have led to the outcome.
+"""Decide whether something other than the answer may have caused the outcome.
 
 `judge_process` calls this module, because it knows the runs. `grader` uses the result: it runs the answer
 again without others, runs the reference solution, or does not cache the record.
@@ -123,7 +123,7 @@ def _is_kind_of(name: str, kinds: tuple[type[BaseException], ...]) -> bool:
 
 
 def _has_used_up_cpu(run: Run) -> bool:
-    """Return whether the ranks used up their processor time, as an endless loop does on any machine."""
+    """Return whether the ranks used up their processor time, as they would in an endless loop."""
     match run.failure:
         case RankTimeout(was_computing=True, by_the_clock=False) | RankDied(signal="SIGXCPU"):
             return True

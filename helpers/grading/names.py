@@ -35,7 +35,7 @@ _REMOVED_PATTERN = re.compile(r"""['"‘’‚‛ʹʻʼʽ＇`´/\\:|&<>*?]""")
 
 @dataclass(frozen=True)
 class Source:
-    """The owner of a file, as far as known from names.
+    """The owner of a file, as far as it is known from names.
 
     Args:
         name: The learner's name.
@@ -43,7 +43,7 @@ class Source:
             different spellings are different people.
         platform, number: The platform, and the learner's number on it if the name contains one. The number
             may change with the assignment, so it does not distinguish sources.
-        attempt: The time of submission, as sortable text, if the name contains it.
+        attempt: The time of submission in a sortable form, if the name contains it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Source:
 
 
 def printable(text: str) -> str:
-    """Return at most 200 characters of a text, without characters that control a terminal."""
+    """Return at most 200 characters of `text`, without characters that control a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)[:200]
 
 
@@ -89,19 +89,19 @@ def _words(name: str) -> list[str]:
 
 
 def stem_of(name: str) -> str:
-    """Return a file's name without the extensions with which a notebook may arrive."""
+    """Return a file's name without the extensions that a notebook may have on arrival."""
     while (shorter := _ENDING_PATTERN.sub("", name)) and shorter != name:
         name = shorter
     return name
 
 
 def find_notebook_names(text: str) -> list[str]:
-    """Return the course's notebooks mentioned in a text, with any characters between the words."""
+    """Return the course's notebooks mentioned in `text`, with any characters between the words."""
     return [name for name in notebooks() if notebook_pattern(name).search(text)]
 
 
 def notebook_pattern(notebook: str) -> re.Pattern[str]:
-    """Return a pattern of a notebook's names, including its former names."""
+    """Return a pattern that matches a notebook's names, including its former names."""
     names = ("[-_. ]".join(map(re.escape, name.split("_"))) for name in all_names_of(notebook))
     return re.compile(rf"(?<![0-9])(?:{'|'.join(names)})", re.IGNORECASE)
 

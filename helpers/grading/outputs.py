@@ -116,7 +116,7 @@ def _build_course(records: Sequence[Record], inputs: Inputs, setting: Setting) -
 
 
 def _time_doubt(time_s: float, policy: Policy) -> str:
-    """Return a reason why a file's time cannot be that of submission, or "". time_s: since the epoch."""
+    """Return a reason why `time_s` (since the epoch) cannot be a file's time of submission, or ""."""
     first = min(due.timestamp() for due in policy.deadlines.values())
     if time_s > time.time() + _DAY_S:
         why = "is in the future"

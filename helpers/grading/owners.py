@@ -32,8 +32,8 @@ _LOOKALIKES = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxij
 def find_sources(entries: Entries, notebooks: Mapping[str, str]) -> dict[str, Source]:
     """Return the owner of each folder and each file of one folder.
 
-    All names are examined together, because one name does not show whether its number is a platform's.
-    notebooks: the notebook in each file, or "", by file name.
+    All names are examined together, because a single name does not show whether its number is a platform's.
+    notebooks: {file name: its notebook, or ""}.
     """
     sources = {name: Source(clean_name(name), f"{name}/") for name in entries.folders}
     sources |= {name: _file_source(stem_of(name), notebooks[name]) for name in entries.files}
@@ -78,7 +78,7 @@ def name_learners(sources: Iterable[Source], notices: list[str]) -> dict[Source,
 
 
 def _separate_same_names(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Put the platform's number into the spelling of learners who share a name in one export.
+    """Add the platform's number to the spelling of learners who share a name in one export.
 
     Other numbers are left out, because a person's number may differ between assignments.
     """
@@ -104,10 +104,10 @@ def _file_source(stem: str, notebook: str) -> Source:
 
 
 def _without_notebook(stem: str, notebook: str) -> str:
-    """Remove a notebook's name, and the character joining it, from a file's name.
+    """Remove a notebook's name, and the character next to it, from a file's name.
 
-    A plain notebook number is only removed if the file contains this notebook: in anna_02, but not in
-    student_02.
+    A notebook's number without its title is removed only if the file contains this notebook, for example in
+    anna_02, but not in student_02.
     """
     for name in find_notebook_names(stem):
         if found := notebook_pattern(name).search(stem):
@@ -141,7 +141,7 @@ def _distinguishing_text(source: Source) -> str:
 
 
 def _distinguishing_texts(sources: Sequence[Source]) -> list[str]:
-    """Return a text for each source that shows a reader how it differs from the others."""
+    """Return, for each source, text that shows a reader how it differs from the others."""
     texts = list(map(_distinguishing_text, sources))
     looks = {unicodedata.normalize("NFKC", each).translate(_LOOKALIKES) for each in texts}
     return texts if len(looks) == len(texts) else list(map(ascii, texts))

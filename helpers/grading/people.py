@@ -47,7 +47,7 @@ class People:
 def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
     """Read the files about a class. Raise CannotGrade at the first wrong line.
 
-    sources: the source of each learner's name.
+    sources: {learner's name: its source}.
     """
     path = setting.groups or setting.out / group_work.FILE
     groups = read_groups(path) if setting.groups or path.exists() else ()
@@ -76,7 +76,7 @@ def read_people(setting: Setting, sources: Mapping[str, Source]) -> People:
 
 
 def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that returns the learner for a name, or the unchanged name if no learner has it.
+    """Return a function that maps a name to the learner, or to itself if no learner has this name.
 
     A name in the instructor's files may contain characters that a platform has removed from a file's name.
     """
@@ -92,7 +92,7 @@ def _finder(aliases: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def _by_spelling(learners: Iterable[str]) -> dict[str, str]:
-    """Return each learner by name, and by the name's spelling in gradebook.csv."""
+    """Return {name: learner}, including the spelling of each name in gradebook.csv."""
     names = list(learners)
     written = {normalize_name(escape_formula(line(name))): name for name in names}
     return written | {normalize_name(name): name for name in names}

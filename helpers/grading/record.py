@@ -24,7 +24,8 @@ FORMAT = 1
 class Status(Enum):
     """Outcome of a submission as a whole.
 
-    HARNESS_FAULT: the reference solution of an exercise also fails here, so the learner loses no points.
+    HARNESS_FAULT: the reference solution of an exercise also fails on this machine, so the learner loses no
+    points.
     """
 
     GRADED = "graded"
@@ -40,9 +41,9 @@ class ExerciseRecord:
         outcome: An `Outcome` of the checks.
         notes: Repairs that were needed to find the answer.
         flags: Places for the instructor to check; they are not verdicts.
-        reported: Results that were only reported by the ranks, so that an answer could forge them.
+        reported: Results known only from the ranks' reports, which an answer could forge.
         picture: A PNG of the learner's visible run, in base64, or "".
-        trace: The recorded events of that run, as JSON, or "".
+        trace: The recorded events of the run in the picture, as JSON, or "".
         answer: The answer's source, as run.
         key: The record's key in the cache.
         cached: Whether the record came from the cache, without a new run.
@@ -69,7 +70,7 @@ class ExerciseRecord:
 
     @property
     def review_reasons(self) -> tuple[str, ...]:
-        """The first flags and, if there are any, the results that could be forged."""
+        """The first flags and the results that could be forged, if there are any flags."""
         if not self.flags or not self.reported:
             return self.flags[:10]
         return *self.flags[
@@ -94,7 +95,7 @@ class ExerciseRecord:
 def build_record(
     exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any
 ) -> ExerciseRecord:
-    """Return a record of an exercise. rest: further fields of `ExerciseRecord`."""
+    """Return a record of an exercise. rest: the other fields of `ExerciseRecord`."""
     about = {"number": exercise.number, "heading": exercise.heading, "further": exercise.further}
     fields = {"name": exercise.name, "out_of": exercise.points, **about, **rest}
     return ExerciseRecord(outcome=outcome, points=points, **fields)
@@ -116,7 +117,7 @@ class Record:
     Args:
         learner: The name in the roster, or the name derived from the file's path.
         file: The path relative to the class's folder.
-        notebook: The notebook of which the file is a copy, "" if unknown.
+        notebook: The notebook of which the file is a copy, or "" if it is unknown.
         sha256: The digest of the file.
         versions: Versions of python, torch, the course and so on.
     """

@@ -48,8 +48,8 @@ class References:
     def passes_here(self, exercise: Exercise, now: bool = True) -> bool:
         """Run the reference on the visible cases in a separate sandbox. Return True if there is no reference.
 
-        now: run it even if it has passed before, because the machine may have been short of a resource only
-        for a short time.
+        now: whether to run it even if it has passed before, because the machine may have been short of a
+        resource only for a short time.
         """
         answer = self.answers(exercise.notebook).get(exercise.name)
         if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
@@ -76,8 +76,8 @@ class References:
         The reference runs in a separate sandbox. Processes forked earlier do not have the values.
 
         Args:
-            advice: Include the cases that a check draws after a failed answer. They are the majority of the
-                cases.
+            advice: Whether to include the cases that a check draws after a failed answer. They are the
+                majority of the cases.
         """
         if not (needed := _missing_sets(exercise, secrets, advice)):
             return
@@ -93,7 +93,7 @@ class References:
         return bool(_missing_sets(exercise, secrets, advice=True))
 
     def answers(self, notebook: str) -> dict[str, Answer | Problem]:
-        """Return a notebook's reference solutions by name, {} if this copy of the course has none."""
+        """Return {name: reference solution} for a notebook; {} if this copy of the course has none."""
         if notebook not in self._found:
             names = [e.name for e in exercises().values() if e.notebook == notebook]
             try:

@@ -64,10 +64,10 @@ def write_bundle(
     """Write the bundle into the new folder `out`. Return its files.
 
     Args:
-        with_solutions: Include the solved notebooks.
-        with_mistakes: Include known mistakes, sealed, so that there is advice on wrong answers, but only
-            those mistakes that together do not contain a solution (`disclosure`).
-        with_own: Also include the mistakes added by the instructor.
+        with_solutions: Whether to include the solved notebooks.
+        with_mistakes: Whether to include known mistakes, sealed, so that there is advice on wrong answers.
+            Only mistakes that together do not contain a solution are included (`disclosure`).
+        with_own: Whether to include the mistakes added by the instructor as well.
 
     The reference solutions that checks need for their expected values are always included, sealed.
 
@@ -145,7 +145,7 @@ def _bundle_path(path: Path) -> Path:
 
 
 def _bundle_content(path: Path, mistakes: BundledMistakes, with_own: bool = False) -> bytes:
-    """Return a file's content in a bundle. with_own: append the instructor's mistakes."""
+    """Return a file's content in a bundle. with_own: whether to append the instructor's mistakes."""
     if not _is_answers(path):
         return path.read_bytes()
     found = list(mistakes.by_file[path])
@@ -157,7 +157,7 @@ def _bundle_content(path: Path, mistakes: BundledMistakes, with_own: bool = Fals
 
 
 def _sealed_references(workspace: Workspace) -> dict[str, bytes]:
-    """Return the sealed reference solutions that checks need for their expected values, by file name."""
+    """Return {file name: sealed reference solution} for the solutions needed for expected values."""
     found = {}
     for exercise in exercises().values():
         path = answers_path(exercise).with_suffix(SEALED_REFERENCE)
@@ -168,7 +168,7 @@ def _sealed_references(workspace: Workspace) -> dict[str, bytes]:
 
 
 def find_differences(manifest: Path, workspace: Workspace) -> list[str]:
-    """Return a line for each file of checks, engine or notebooks that differs from a bundle."""
+    """Return a line for each file of checks, engine or notebooks that differs from the bundle's file."""
     sums = _read_manifest(manifest)
     here = {
         _bundle_path(p).relative_to(workspace.root).as_posix(): p for p in bundle_files(workspace)

@@ -1,7 +1,7 @@
 """Turn the check's results for one answer into an `ExerciseRecord`.
 
-Learners receive feedback on the visible cases. Points come from the hidden cases, of which only outcome and
-credit are stored.
+Learners receive feedback on the visible cases. Points come from the hidden cases, of which only the outcome
+and the credit are stored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def record_of_results(
     hidden: CheckResult | None = None,
     pictures: str = "none",
 ) -> ExerciseRecord:
-    """Return the record of an answer's visible and hidden cases (None: not run).
+    """Return the record of an answer's visible and hidden cases. hidden: None if they did not run.
 
     pictures: the visible runs to draw: "all", "failed" or "none".
     """
@@ -94,7 +94,7 @@ def failed_record(
 
 
 def _visible_record(case: CaseVerdict) -> CaseRecord:
-    """Return a visible case with texts of limited size."""
+    """Return the record of a visible case, with texts of limited size."""
     return replace(
         case.as_record(),
         rows=tuple(map(_cut_row, case.rows)),

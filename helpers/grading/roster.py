@@ -1,6 +1,6 @@
 """Read the class from the learning platform's export, and match it with the owners of submissions.
 
-`course grade --roster FILE` reads the export. `reports.gradebooks` enters grades in its columns.
+`course grade --roster FILE` reads the export. `reports.gradebooks` enters grades in the export's columns.
 
     export.csv --read_roster--> Roster --match_roster (with learners)--> RosterMatch
 """
@@ -33,7 +33,7 @@ class RosterMatch:
     """The learners of a roster's rows.
 
     Args:
-        rows: The learner of each row, None if nothing was handed in.
+        rows: The learner of each row, or None if nothing was handed in.
         names: The learner's name for each row, with or without a file.
         without_entry: Learners without a row.
         ambiguous: Names shared by several rows, none of which was matched.
@@ -53,7 +53,7 @@ class RosterMatch:
         return tuple(name for learner, name in pairs if learner is None)
 
     def aliases(self) -> dict[str, str]:
-        """Return the learner's name by each text found in only one row, in a cell or in two neighbors."""
+        """Return {text: learner's name} for texts found in one row only, in a cell or in two neighbors."""
         rows = _plain_rows(self.roster)
         count = Counter(text for row in rows for text in name_texts(row))
         return {
@@ -105,8 +105,9 @@ def read_roster(path: Path) -> Roster:
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if no row is found.
 
-    First, rows match by the platform's number, unless they name a different person. Other rows match by the
-    column, or pair of neighboring columns, with the most learners. learners: the source of each name.
+    Rows are first matched by the platform's number, unless they name a different person. Other rows are
+    matched by the column, or the pair of neighboring columns, that contains the most learners. learners:
+    {name: its source}.
     """
     by_number, number_column = _by_number(roster, learners)
     rest = [name for name in learners if name not in by_number.values()]
@@ -157,7 +158,7 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
 
 
 def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
-    """Return index, name and cells of the column, or pair of columns, with the most learners' names."""
+    """Return index, name and cells of the column (or pair of columns) that contains the most learners."""
     columns, rows = roster.columns, _plain_rows(roster)
     tries = [(at, columns[at], [row[at] for row in rows]) for at in range(len(columns))]
     for at in range(min(len(columns), MAX_NAME_COLUMNS) - 1):
@@ -185,7 +186,7 @@ def _plain_rows(roster: Roster) -> list[list[str]]:
 def _names(
     roster: Roster, matched_learners: Sequence[str | None], cells: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the learner's name for each row. Learners without a file have the roster's name."""
+    """Yield the learner's name for each row. For learners without a file, it is the roster's name."""
     place = next(
         (at for name in _FULL_NAMES if (at := roster.column_index(name)) is not None), None
     )
@@ -202,9 +203,9 @@ def _names(
 
 
 def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Return each cell's learner: by the exact name, or by a looser comparison with a unique result.
+    """Return the learner for each cell, by the exact name or by a looser comparison with a unique result.
 
-    The comparisons ignore, one after the other: case; a number that may count attempts, so that "kay" matches
+    The comparisons ignore, one after another: case; a number that may count attempts, so that "kay" matches
     `kay_2`; the order of words, leading zeros, and characters that platforms remove from names.
     """
     exact = {normalize_name(learner): learner for learner in learners}
@@ -236,4 +237,4 @@ _COMPARISONS: tuple[tuple[Callable[[str], Hashable], Callable[[str], Hashable]],
     (name_words, name_words),
     (compact_name, compact_name),
 )
-"""Pairs of keys, of a cell and of a learner, which are compared one pair after the other."""
+"""Pairs of functions that compute the keys of a cell and a learner; the pairs are tried in order."""

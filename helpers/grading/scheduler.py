@@ -2,8 +2,9 @@
 
     jobs --bytes of each file--> workers, each with a complete course and a sandbox --> records
 
-`course grade --scheduler ADDRESS` uses it instead of local processes. The same version of the course must
-be installed on each worker machine. Otherwise the worker is reported, and its submissions receive no verdict.
+`course grade --scheduler ADDRESS` uses the cluster instead of local processes. The same version of the course
+must be installed on each worker machine. Otherwise the worker is reported, and its submissions receive no
+verdict.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def grade_on_worker(
 
 
 _thread_state = threading.local()
-"""State of a worker's thread between tasks: `asked`, and the `grader` and `stack` made for this request."""
+"""State of a worker's thread between tasks: the last request `asked`, and its `grader` and `stack`."""
 
 
 def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:

@@ -2,9 +2,9 @@
 
     file --kind (from its contents)--> hand-in --owner (from its folder, then its name)--> Job
 
-Contents decide, while names are only hints. A file that is not a notebook but may be a learner's work also
-becomes a job. It is reported as unreadable, with the reason, so that its learner does not disappear. `owners`
-interprets names, and `checks.check_notebook.find_answers` finds the exercises in a file.
+Files are judged by their contents, and names are only hints. A file that is not a notebook but may be a
+learner's work also becomes a job. It is reported as unreadable, with the reason, so that its learner does not
+disappear. `owners` interprets names, and `checks.check_notebook.find_answers` finds the exercises in a file.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Job:
 
     Args:
         path: The file.
-        file: Its path relative to the class's folder.
-        file_count: The number of files handed in by its learner, including this file.
+        file: The file's path relative to the class's folder.
+        file_count: The number of files handed in by the file's learner, including this file.
     """
 
     learner: str
@@ -82,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Submissions:
-    """The submissions. sources: the source of each learner's name. notices: lines for the instructor."""
+    """The submissions. sources: {learner's name: its source}. notices: lines for the instructor."""
 
     jobs: tuple[Job, ...]
     sources: dict[str, Source]
@@ -93,8 +93,8 @@ class Submissions:
 class _Found:
     """The files of one source.
 
-    others: files that only count as handed in if there is no notebook. attempts: the time at which each file
-    was handed in, if the platform's names contain it.
+    others: files that count as handed in only if there is no notebook. attempts: the time at which each file
+    was handed in, if the platform's file names contain the time.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -268,7 +268,7 @@ def _add_class_folder(
 def _newest_attempts(submission: _Found, folder: Path, notices: list[str]) -> list[Path]:
     """Return a learner's notebooks, except notebooks replaced by a later attempt.
 
-    An attempt only replaces earlier attempts at the same notebook, because it may contain just one of many
+    An attempt replaces only earlier attempts at the same notebook, because it may contain just one of many
     files.
     """
     newest: dict[str, str] = {}
@@ -284,7 +284,7 @@ def _newest_attempts(submission: _Found, folder: Path, notices: list[str]) -> li
 
 
 def _is_handed_in(name: str) -> bool:
-    """Return whether a file in a class's folder was handed in instead of belonging to the instructor."""
+    """Return whether a file in a class's folder was handed in, so is not one of the instructor's files."""
     return (
         not _INSTRUCTORS_PATTERN.fullmatch(name)
         or bool(find_notebook_names(name))
@@ -344,7 +344,7 @@ def _may_be_notebook(path: Path) -> bool:
 def _notebook_in(path: Path) -> str:
     """Return the notebook with the most exercises that a file's text seems to define, or "".
 
-    The text is not parsed, because the result is only used for interpreting names. The exercises to grade are
+    The text is not parsed, because the result is used only to interpret names. The exercises to grade are
     determined by the cells.
     """
     known = headings()
@@ -358,7 +358,7 @@ def _notebook_in(path: Path) -> str:
 
 
 def _read_head(path: Path, max_bytes: int = _HEAD_BYTES) -> bytes:
-    """Return the first bytes of a regular file, b"" if it cannot be read."""
+    """Return the first bytes of a regular file, or b"" if the file cannot be read."""
     # With O_NONBLOCK, opening a fifo does not wait for a writer. With O_NOFOLLOW, links are not opened.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):

@@ -1,7 +1,7 @@
 """Read tables of text cells written by spreadsheets or learning platforms, and define unchanged cells.
 
-In many countries spreadsheets write semicolons and decimal commas. Some spreadsheets write UTF-16 or a first
-line `sep=;`, and all of them may add empty columns at the end.
+In many countries spreadsheets write semicolons and decimal commas. Some spreadsheets write UTF-16 or begin
+with a line `sep=;`, and all of them may add empty columns at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 def read_table(path: Path, name: str) -> list[Row]:
-    """Return the nonempty rows of a CSV file. Raise TableError.
+    """Return the nonempty rows of a CSV file. Raise TableError if it is not a table.
 
     name: the file's name in messages, for example "The roster".
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def connect(address: str, *, interface: str = "") -> Hosts:
     """Return the machines of a Dask cluster, for `launch` and `%%ranks`; `hosts(address)` does the same.
 
-    No connection is made before `open()` or the first `with`. If a machine cannot be used, these raise
+    No connection is made before `open()` or the first `with`. If a machine cannot be used, they raise
     LaunchError with a line that describes the problem.
 
     Args:
@@ -48,7 +48,7 @@ def connect(address: str, *, interface: str = "") -> Hosts:
 
 
 def local(n: int = 2) -> Hosts:
-    """Return `n` hosts that are processes of this machine, for trying out features of several hosts."""
+    """Return `n` hosts that are processes of this machine, to try out features for several hosts."""
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts, Kind
     from helpers.hosts.names import check_count
@@ -60,8 +60,7 @@ def local(n: int = 2) -> Hosts:
 def ssh(*names: str, interface: str = "") -> Hosts:
     """Return machines reachable by ssh without a password. Dask starts a worker on each of them.
 
-    The first machine also runs the scheduler. Each machine needs the same Python environment at the same
-    path.
+    The first machine also runs the scheduler. All machines need the same Python environment at the same path.
     """
     from helpers.hosts.clusters import ssh_cluster
     from helpers.hosts.machines import Hosts, Kind
@@ -85,7 +84,7 @@ def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
 
 
 class _Callable(ModuleType):
-    """Makes `hosts(address)` callable, because the learners' function has the same name as the package."""
+    """Makes the package callable, because the learners' function `hosts(address)` has the same name."""
 
     def __call__(self, address: str, *, interface: str = "") -> Hosts:
         return connect(address, interface=interface)

@@ -1,4 +1,4 @@
-"""The kernel's side of the connection to one host."""
+"""The kernel's end of the connection to one host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Launch:
     """The kernel's state of one launch's ranks on one host.
 
     Args:
-        log_fd: The descriptor of the memory for their records.
+        log_fd: The descriptor of the memory for the ranks' records.
         pending_messages: Messages for `Servers.messages`, each with a future that is set when its world has
             read the message.
         channels: For each rank, a writer for the data that the world reads from the rank's channel.
@@ -56,7 +56,7 @@ class HostLink(Peer):
     def __init__(
         self, name: str, comm: Any, about: Mapping[str, Any], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Begin to serve the host. about: the host's description of itself."""
+        """Start serving the host. about: the host's description of itself."""
         super().__init__(comm)
         self.name = name
         self.root, self.scratch = str(about["root"]), str(about["scratch"])
@@ -94,7 +94,7 @@ class HostLink(Peer):
     def start_ranks(
         self, launch: int, log: int, channels: Mapping[int, int]
     ) -> concurrent.futures.Future[Any]:
-        """Start ranks on the host. Return a future of two ports that the host reserves for the launch."""
+        """Start ranks on the host. Return a future for two ports, which the host reserves for the launch."""
         if not self.closed:
             self._launches[launch] = _Launch(os.dup(log))  # needed before the first message
         started = self.ask("start", launch=launch, ranks=list(channels))
@@ -141,7 +141,7 @@ class HostLink(Peer):
         self._woken.close()
 
     def read_clock(self) -> None:
-        """Compare the host's clock with this machine's, unless they were compared a moment ago."""
+        """Compare the host's clock with this machine's clock, unless they were compared a moment ago."""
         if time.monotonic_ns() > self._clock_old_ns:
             with contextlib.suppress(PeerGone):  # `messages` reports that the host is lost
                 wait_for_answer(self._schedule(self._measure_clock()))
@@ -179,7 +179,7 @@ class HostLink(Peer):
     # --- for the host -------------------------------------------------------------------------------
 
     async def on_word(self, launch: int, word: str, values: list[Any]) -> None:
-        """Pass on a message of the rank server, and wait until the launch's world has read it."""
+        """Pass on a message from the rank server, and wait until the launch's world has read it."""
         if (known := self._launches.get(launch)) is not None:
             read = self._loop.create_future()
             known.pending_messages.append((word, values, read))
@@ -259,7 +259,7 @@ def wait_for_answer(
     Args:
         reply_future: The future returned by `HostLink.ask`.
         deadline_s: Maximum time to wait, in seconds.
-        meanwhile: A function that is called repeatedly until the answer has arrived.
+        meanwhile: A function called repeatedly until the answer has arrived.
 
     Raises:
         Problem: The host reports a problem.

@@ -43,9 +43,9 @@ class Kind(Enum):
 class Hosts:
     """Several machines for `launch` and `%%ranks`, used in a `with` block or by `--where NAME`.
 
-    `with machines:` opens the machines if they are not open, and in this case closes them at its end. So a
-    notebook should call `machines.open()` first, and then each cell's `with machines:` uses the running
-    servers.
+    `with machines:` opens the machines if they are not open, and in this case closes them at the end of the
+    block. So a notebook should call `machines.open()` first. Then `with machines:` in each cell uses the
+    running servers.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Hosts:
         interface: str = "",
         kind: Kind = Kind.FOUND,
     ) -> None:
-        """Store the arguments for reaching the cluster, without connecting to it.
+        """Store the arguments needed to reach the cluster, without connecting to it.
 
         Args:
-            cluster: Returns a scheduler's address or a Dask cluster object. It is called when the hosts are
-                opened.
+            cluster: A function that returns a scheduler's address or a Dask cluster object. It is called when
+                the hosts are opened.
             interface: The network interface for the ranks' traffic; by default, the interface with the
                 worker's address.
             kind: The origin of the cluster.
@@ -128,7 +128,7 @@ class Hosts:
         return self._servers
 
     def _restart_servers(self) -> HostServers:
-        """Start rank servers on the remaining hosts, and record the lost ones."""
+        """Start rank servers on the remaining hosts, and record the lost hosts."""
         before = []
         if self._servers is not None:
             before = [host.name for host in self._servers.hosts]
@@ -223,7 +223,7 @@ class Hosts:
         return list(first.items())
 
     def _install(self, workers: Sequence[str]) -> None:
-        """Make workers serve kernels."""
+        """Prepare workers for serving kernels."""
         from helpers.hosts.worker import install
 
         local = self._kind is Kind.LOCAL
@@ -269,7 +269,7 @@ class Hosts:
 
 
 def _probe(hosts: Sequence[HostLink]) -> None:
-    """Connect each host to every other host, like ranks. Raise LaunchError if a connection fails."""
+    """Connect each host to every other host, as ranks do. Raise LaunchError if a connection fails."""
     ports = [host.ask("listen") for host in hosts]
     at = [(host.address, _answer(host, port)) for host, port in zip(hosts, ports, strict=True)]
     asked = [host.ask("reach", others=at) for host in hosts]
@@ -295,7 +295,7 @@ def _check_scheduler(address: str) -> None:
     """Raise LaunchError if no Dask scheduler answers at an address.
 
     With the address of a different server, such as the scheduler's dashboard, a Client may wait forever for
-    an answer, or interpret the answer's first letters as a length and allocate that much memory.
+    an answer, or interpret the first letters of the answer as a length and allocate that much memory.
     """
 
     async def identity() -> Any:
@@ -324,7 +324,7 @@ def _check_scheduler(address: str) -> None:
 async def _send_request(
     address: str, request: Mapping[str, Any], **arguments: Any
 ) -> tuple[Any, Any]:
-    """Connect to a process of Dask and send a request. Return the connection and the answer."""
+    """Connect to one of Dask's processes and send a request. Return the connection and the answer."""
     from distributed.comm.core import connect
 
     async with asyncio.timeout(_ANSWER_S):
@@ -334,7 +334,7 @@ async def _send_request(
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:
-    """Return a sort key: the number of numbered workers, such as ssh's and Slurm's, or else the address."""
+    """Return a sort key: the worker's name if it is a number, as with ssh and Slurm, or else the address."""
     if str(name).isdigit():
         return 0, int(str(name)), address
     host = host_in(address)

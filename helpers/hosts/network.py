@@ -14,7 +14,7 @@ _REACH_S = 3.0
 def find_interface(name: str, address: str) -> tuple[str, str]:
     """Return a network interface and its address.
 
-    name: the interface's name, "" for the interface with `address` (a Dask worker's address, such as
+    name: the interface's name, or "" for the interface with `address` (a Dask worker's address, such as
     "tcp://10.0.0.2:41234"). Raise ValueError if there is no such interface.
     """
     host = host_in(address)
@@ -51,7 +51,7 @@ def held_port(address: str) -> socket.socket:
 
 
 def connection_error(other: tuple[str, int]) -> str:
-    """Connect to an address and a port. Return the error, or ""."""
+    """Connect to an address and a port. Return the error, or "" if there is none."""
     try:
         address, port = other
         socket.create_connection((address, port), timeout=_REACH_S).close()

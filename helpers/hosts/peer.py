@@ -1,9 +1,9 @@
-"""Call methods of the process at the other end of a Dask connection, in both directions.
+"""Call methods of the process at the other end of a Dask connection, from either end.
 
     kernel: link.HostLink ══ one connection of Dask's ══ worker: worker.Host
 
 The methods of one end are started in the order of the other end's calls. Each end sends a message at least
-every second. After ten seconds without a message, an end assumes that the other one is gone, because cutting
+every second. After ten seconds without a message, an end assumes that the other end is gone, because cutting
 a cable does not close a connection.
 """
 
@@ -26,7 +26,7 @@ _ANSWER, _HEARTBEAT = "answer", "beat"
 
 
 class Problem(Exception):
-    """The other end's method failed. The text is the reason."""
+    """The other end's method failed. The message is the reason."""
 
 
 class PeerGone(Problem):
@@ -34,7 +34,7 @@ class PeerGone(Problem):
 
 
 class Peer:
-    """One end. The other end can call its `on_...` methods. It must only be used in a single event loop."""
+    """One end. The other end can call its `on_...` methods. It must be used in only one event loop."""
 
     def __init__(self, comm: Any) -> None:
         self.closed = False

@@ -1,4 +1,4 @@
-"""Combine the rank servers of several hosts, so that a `World` can use them like a single one."""
+"""Combine the rank servers of several hosts, so that a `World` can use them like a single server."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class HostServers:
     ) -> WorldSnapshot:
         """Inspect the ranks on all hosts.
 
-        If a host does not answer, its ranks have no threads, so they do not count as waiting.
+        If a host does not answer, its ranks are returned without threads, so they do not count as waiting.
         """
         deadline, asked = time.monotonic() + _SNAPSHOT_TIMEOUT_S, []
         for host in self._hosts_of(launch):

@@ -35,7 +35,7 @@ def versions() -> dict[str, str]:
 def boot_id() -> str:
     """Return an id of this machine's boot and clock, or "" if it is unknown.
 
-    Two processes with the same id share a monotonic clock.
+    If two processes return the same id, they share a monotonic clock.
     """
     with contextlib.suppress(OSError):
         # A container may have a separate clock; see time_namespaces(7).

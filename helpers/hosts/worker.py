@@ -2,8 +2,8 @@
 
     kernel == a connection of Dask's ==> Host (in the worker) == control socket ==> rank server --> ranks
 
-The worker itself does not import torch and runs no learner code. When the kernel's connection closes or is
-silent for ten seconds, or when the worker exits, the rank server ends with all its ranks.
+The worker itself does not import torch and runs no learner code. When the connection to the kernel closes or
+is silent for ten seconds, or when the worker exits, the rank server ends with all its ranks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RETRY_S = 10.0
 
 
 def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
-    """Make a worker respond to `NAME` by serving a kernel until it disconnects.
+    """Make a worker respond to the request `NAME` by serving a kernel until the kernel disconnects.
 
     in_kernels_group: whether the worker is in the kernel's process group. In this case the worker leaves the
     group, because otherwise a Stop in the notebook would end it.
@@ -71,7 +71,7 @@ def install(in_kernels_group: bool, *, dask_worker: Worker) -> None:
 
 
 class _HostLocalSite(LocalSite):
-    """The place of this host's rank server, which runs until the kernel no longer needs the host."""
+    """The place of this host's rank server. The server runs until the kernel no longer needs the host."""
 
     idle_s = 0.0
 
@@ -82,9 +82,9 @@ class _Rank:
 
     Args:
         channel: This end of the rank's channel.
-        output: The descriptor for reading its output.
-        exited: The rank server's message about its exit; None if the launch was ended.
-        open: The subset of these two descriptors from which more data may come.
+        output: The descriptor for reading the rank's output.
+        exited: The rank server's message about the rank's exit; None if the launch was ended.
+        open: The subset of these two descriptors from which more data may arrive.
     """
 
     launch: int
@@ -136,10 +136,10 @@ class _Launch:
     """This process's state of one launch.
 
     Args:
-        logs: The records of its ranks.
-        port_sockets: Sockets that reserve its ports, so that no other program can take them while its ranks
-            are running.
-        ranks: Its ranks on this host.
+        logs: The records of the launch's ranks.
+        port_sockets: Sockets that reserve the launch's ports, so that no other program can take them while
+            the ranks are running.
+        ranks: The launch's ranks on this host.
     """
 
     logs: Logs
@@ -199,7 +199,7 @@ class Host(Peer):
         return int(self._listening.getsockname()[1])
 
     async def on_reach(self, others: Sequence[tuple[str, int]]) -> list[str]:
-        """Connect to each of the other hosts. Return the error of each connection, or ""."""
+        """Connect to each of the other hosts. Return each connection's error, or "" if it succeeded."""
         return await asyncio.gather(*(asyncio.to_thread(connection_error, each) for each in others))
 
     async def on_ready(self) -> None:
@@ -252,7 +252,7 @@ class Host(Peer):
                     channel.shutdown(socket.SHUT_WR)
 
     async def on_view(self, launch: int, pids: dict[int, int], brief: bool) -> HostSnapshot:
-        """Inspect a launch's ranks, after sending their latest records."""
+        """Send the latest records of a launch's ranks, then inspect the ranks."""
         for rank in pids:
             self._send_records(launch, rank)
         return await asyncio.to_thread(host_snapshot, pids, self._server.pid, brief)
@@ -297,7 +297,7 @@ class Host(Peer):
             os.close(rank.output)
 
     async def _forward_output(self, rank: _Rank) -> None:
-        """Send the available data of a rank."""
+        """Send the data that is available from a rank."""
         launch, number = rank.launch, rank.rank
         while launch in self._launches:
             # Read them in this order, because a rank prints and records before it answers.

@@ -1,8 +1,8 @@
 """Functional collectives on tensors without values, which the recorder can record.
 
-torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
-compute the shape of the result. A real kernel allocates the result and calls the process group. The functions
-in this module only take these two steps.
+torch's kernels for such tensors (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...)
+compute only the shape of the result. A real kernel allocates the result and calls the process group. The
+functions in this module take only these two steps.
 """
 
 from __future__ import annotations
@@ -137,4 +137,4 @@ FUNCTIONAL_OPS: dict[str, Callable[..., Any]] = {
     "reduce_scatter_tensor_coalesced": _reduce_scatter_coalesced,
     "all_to_all_single": _all_to_all,
 }
-"""Each function by the name of its op in `torch.ops._c10d_functional`."""
+"""{name of the op in `torch.ops._c10d_functional`: function}."""

@@ -2,7 +2,8 @@
 
     fn, 1024, ranks=[0, 517] -> a launch of 2 processes, each of them one rank (in_rank.py) -> Run
 
-No data is sent and no call waits, so the other ranks are not needed. Everything else works as with `launch`.
+Because no data is sent and no call waits, the other ranks are not needed. Everything else works as with
+`launch`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def imagine(
         args: Arguments that are the same on every rank.
         per_host: Number of ranks on each machine, for LOCAL_RANK.
         real_tensors: If True, tensors have memory and values, for small programs that need them (DDP,
-            `.item()`). The results of collectives are not those of real collectives.
+            `.item()`). The results still differ from those of real collectives.
         timeout: The time limit for the whole run, in seconds.
 
     Returns:

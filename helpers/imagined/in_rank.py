@@ -37,7 +37,7 @@ _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 class NoValues(RuntimeError):
-    """The program asked for a value of an imagined tensor, which has no values."""
+    """The program read a value of an imagined tensor, which has no values."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class _ShapesOnlyMode(FakeTensorMode):
     """torch's mode for tensors with a shape but no values, with two changes.
 
     Functional collectives (DTensor's) call the process group, and so are recorded. Small integer tensors stay
-    real, because a mesh of ranks must be readable. Tensors on the meta device also stay unchanged, which
-    makes cutting a tensor into 1,024 parts 20 times as fast.
+    real, because a mesh of ranks must be readable. Tensors on the meta device also stay unchanged, so that
+    cutting a tensor into 1,024 parts is 20 times as fast.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -56,7 +56,7 @@ def mpiexec(
         args: The script's arguments.
         module: A module through which to run the script, like `python -m module script`. With "mpi4py", an
             exception on one rank ends all ranks. Without it, the other ranks wait for that rank forever.
-        env: Variables in addition to the inherited ones.
+        env: Environment variables in addition to the inherited variables.
         timeout: The time limit for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 

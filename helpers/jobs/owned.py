@@ -1,4 +1,4 @@
-"""Programs owned by this process, which starts them. They always end with it.
+"""Programs started and owned by this process. They always end with this process.
 
 `OwnedPrograms` is the owner's side of `supervisor.py`. It is used by `torchrun` in a notebook, and inside a
 rank by checks that run an answer as a script.
@@ -125,7 +125,7 @@ class OwnedPrograms:
         return pieces
 
     def poll(self, wait_s: float) -> None:
-        """Read the supervisor's messages, waiting at most `wait_s` for the first.
+        """Read the supervisor's messages, waiting at most `wait_s` for the first one.
 
         Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
@@ -141,7 +141,7 @@ class OwnedPrograms:
             self._apply_message(message)
 
     def end(self) -> None:
-        """End every program and all processes made by them. Their output can still be read."""
+        """End all programs and all processes started by them. Their output can still be read."""
         with contextlib.suppress(OSError):
             self.control.send({"do": "end"})
             deadline = time.monotonic() + _REPLY_TIMEOUT_S

@@ -21,7 +21,7 @@ class Worker:
         exitcode: None if the agent reported no exit code, because the worker succeeded or was terminated
             after a peer's failure.
         error: The message of its error file, written under `@record`.
-        traceback: The traceback next to this message.
+        traceback: The traceback stored next to this message.
     """
 
     node: int
@@ -56,8 +56,8 @@ class Round:
 class Agent:
     """One torchrun process: its node, its command, its exit, its output without workers, and its rounds.
 
-    exitcode: None if the process had to be terminated; the negative number of the signal if it was killed by
-    one.
+    exitcode: None if the process had to be terminated; the negative signal number if a signal killed the
+    process.
     """
 
     node: int
@@ -160,13 +160,13 @@ def find_failure(agents: tuple[Agent, ...], timeout_text: str) -> TorchrunFailed
 
 
 def is_secondary_failure(worker: Worker) -> bool:
-    """Return whether, according to its last lines, a worker only failed because a peer had exited."""
+    """Return whether a worker's last lines show that it failed only because a peer had exited."""
     last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
     return is_consequence(RankError(worker.rank, "", last))
 
 
 def _cause_rank(worker: Worker) -> int:
-    """Rate a failure from 0 (likely the cause) to 2, because an agent's order does not show the cause."""
+    """Rate a failure from 0 (likely the cause) to 2, because the agent's order does not show the cause."""
     if is_secondary_failure(worker) or worker.exitcode == -signal.SIGTERM:
         return 2
     return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1

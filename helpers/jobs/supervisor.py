@@ -4,9 +4,9 @@
                              start, end        keeps their output, ends all remaining processes
 
 torchrun's workers have separate sessions, so they survive if their agent is killed by SIGKILL. The supervisor
-adopts every descendant that loses its parent (on Linux). It kills all of them when its owner requests this,
-closes the socket, or dies. `owned` starts the supervisor without site-packages, so it only imports the
-standard library, and modules of the course that need no other packages.
+adopts every descendant that loses its parent (on Linux). It kills all these descendants when its owner
+requests it, closes the socket, or dies. `owned` starts the supervisor without site-packages, so it imports
+only the standard library, and modules of the course that need no other packages.
 """
 
 from __future__ import annotations

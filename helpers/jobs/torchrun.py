@@ -158,7 +158,7 @@ class TorchrunJob:
     removed: set[int] = field(default_factory=set)
 
     def add_node(self) -> int:
-        """Start one more agent, like another machine, and return its node number."""
+        """Start one more agent, as on another machine, and return its node number."""
         node = len(self.commands)
         options = self.job_options
         own = ("--node-rank", str(node)) if options.rdzv == "static" else ()
@@ -174,7 +174,7 @@ class TorchrunJob:
         return node
 
     def remove_node(self, node: int) -> None:
-        """End a node by sending SIGTERM to its agent, which ends its workers. Other nodes notice later."""
+        """End a node by sending SIGTERM to its agent, which ends its workers. Other nodes notice it later."""
         self.removed.add(node)
         self.owned.send(f"node{node}", signal.SIGTERM)
 
@@ -368,13 +368,13 @@ def torchrun(
     Args:
         script: The path of the script.
         nproc_per_node: Number of workers that each agent starts.
-        nnodes: Number of agents to start on this machine, each of them a "node". A range such as "1:3", which
-            requires rdzv="c10d", starts the lower number.
+        nnodes: Number of agents to start on this machine, each of them a "node". For a range such as "1:3",
+            which requires rdzv="c10d", the lower number is started.
         args: The script's arguments.
         rdzv: "c10d" or "static".
-        max_restarts: Maximum number of times torchrun restarts the workers after a failure.
-        env: Variables in addition to the inherited ones.
-        timeout: The time for the whole job, in seconds.
+        max_restarts: The maximum number of times that torchrun restarts the workers after a failure.
+        env: Environment variables in addition to the inherited variables.
+        timeout: The time limit for the whole job, in seconds.
         on_failure: "raise", or "return", which returns a result with its `failure`.
 
     Raises:

@@ -14,8 +14,8 @@ class Cluster:
 
     Args:
         peak_flops: Floating-point operations per second of one GPU at its peak.
-        achievable: The share of the peak that a training step's kernels reach while running, an assumption.
-        latency_s: The latency of one message, also an assumption.
+        achievable: The share of the peak that a training step's kernels are assumed to reach while running.
+            latency_s: The assumed latency of one message.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Cluster:
     latency_s: float = 10e-6
 
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
-        """Return the seconds for a reduce_scatter or an all_gather. An all_reduce takes as long as both.
+        """Return the seconds for a reduce_scatter or an all_gather. An all_reduce takes the sum of both.
 
         There are two levels: a ring in each host, followed by rings between hosts, each for one GPU's share.
         A ring of p members passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).

@@ -1,4 +1,4 @@
-"""Describe the distribution of a model over GPUs: the four directions, and the related choices."""
+"""Describe the distribution of a model over GPUs: its four directions, and the related choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Layout:
         dp, tp, pp: The number of ranks in each direction.
         microbatch: Samples in a microbatch.
         zero: The stage of ZeRO (0: plain DDP).
-        recompute: Whether only each layer's input is kept, so that backward has to compute the rest again.
+        recompute: Whether only the input of each layer is kept, so that backward has to compute the rest
+            again.
         interleave: The number of parts of the model on each rank (interleaved 1F1B; 1: plain 1F1B).
         gradient_bytes: Bytes of one gradient, stored and sent (2 or 4).
         cp: The number of ranks that share a sequence (context parallelism).
@@ -35,7 +36,7 @@ class Layout:
 
     @property
     def copies(self) -> int:
-        """The number of ranks with the same weights, among which ZeRO shards: those of DP and CP.
+        """The number of ranks with the same weights: those of DP and CP, among which ZeRO shards them.
 
         In torchtitan's `parallel_dims.py`, too, FSDP's mesh has dp_shard x cp ranks.
         """
@@ -46,7 +47,7 @@ class Layout:
         return self.microbatch * sequence / self.cp
 
     def microbatches(self, batch: int) -> int:
-        """Return the number of microbatches of each replica. Raise ValueError if it is not a whole number."""
+        """Return the number of microbatches per replica. Raise ValueError if it is not a whole number."""
         count, rest = divmod(batch, self.dp * self.microbatch)
         if rest or not count:
             raise ValueError(
@@ -67,5 +68,5 @@ class Layout:
 
 
 def stage_layers(layers: int, layout: Layout) -> int:
-    """Return the number of layers of the stage with the most layers."""
+    """Return the number of layers in the stage with the most layers."""
     return -(-layers // layout.pp)

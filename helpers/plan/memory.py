@@ -1,6 +1,6 @@
 """Compute the memory of the GPU that needs the most memory, as in notebook 12.
 
-This memory is the sum of weights, gradients, optimizer state and activations. search.py uses it for finding
+This memory is the sum of weights, gradients, optimizer state and activations. search.py uses it to find
 layouts that fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2, 2 and 12 bytes) and 5
 (ZeRO); Megatron-Core's page "Distributed Optimizer" (18 bytes with 32-bit gradients); V. Korthikanti et al.,
 arXiv 2205.05198, section 4 (activations).
@@ -28,7 +28,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
     def parts(self) -> dict[str, int]:
-        """Return the bytes by name, in the order of drawing."""
+        """Return {name: bytes}, in the order of drawing."""
         return {
             "weights": self.weights,
             "gradients": self.gradients,
@@ -38,7 +38,7 @@ class Memory:
 
 
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
-    """Return the bytes of a GPU in the first stage, which needs the most because it holds most microbatches.
+    """Return the bytes of a GPU in the first stage, which holds the most microbatches and so the most bytes.
 
     These are the three counts of notebook 12 for the N parameters of this GPU, divided by dp x cp if ZeRO
     shards them: 16 bytes per parameter with 16-bit gradients, or 18 with 32-bit gradients. ZeRO-3 gathers one
@@ -67,9 +67,10 @@ def activations(model: Model, layout: Layout, batch: int) -> int:
     """Return the bytes that the first stage keeps for backward, all cut by TP (sequence parallelism) and CP.
 
     1F1B holds as many microbatches as there are stages, so the first stage keeps about as many bytes as one
-    microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v) of this. With recomputation, a
-    layer's input is kept, 2 bytes x hidden, and all of one layer during its computation. With only one stage,
-    the output's 32-bit probabilities are added (Korthikanti et al., formulas (4) to (6), section 4.3).
+    microbatch leaves in the whole model. Interleaving adds (p - 1) / (p v) of this. With recomputation, each
+    layer's input (2 bytes x hidden) is kept, and all activations of one layer while it is computed. With only
+    one stage, the output's 32-bit probabilities are added (Korthikanti et al., formulas (4) to (6), section
+    4.3).
     """
     tokens = layout.tokens(model.sequence)
     layers = stage_layers(model.layers, layout) * _in_flight(layout, batch)

@@ -16,8 +16,8 @@ class Model:
 
     Args:
         sequence: Tokens in a sample.
-        ffn: The width inside the MLP, 0 for 4 x hidden.
-        kv_heads: The number of heads with separate keys and values, 0 for all.
+        ffn: The width inside the MLP, or 0 for 4 x hidden.
+        kv_heads: The number of heads with separate keys and values, or 0 for all heads.
         gated: If True, the model is like Llama, with three matrices in the MLP and a second table for the
             output, but without biases, learned positions and dropout. Otherwise it is like GPT.
     """
@@ -56,18 +56,18 @@ class Model:
 
     @property
     def table_parameters(self) -> int:
-        """The number of parameters of one table of the vocabulary, for GPT with positions."""
+        """The number of parameters in one table of the vocabulary and, for GPT, in the table of positions."""
         return (self.vocabulary + (0 if self.gated else self.sequence)) * self.hidden
 
     @property
     def parameters(self) -> int:
-        """The number of all parameters: layers, the table, and the output's table unless this is shared."""
+        """The total number of parameters: layers, the table, and the output's table unless it is shared."""
         tables = 2 if self.gated else 1
         return self.layers * self.layer_parameters + tables * self.table_parameters
 
     @property
     def scores_flops(self) -> int:
-        """A token's forward work for the attention scores of a layer, and for using them.
+        """A token's forward work to compute the attention scores of a layer and to apply them.
 
         This is 4 x sequence x hidden, for every token with every other token, as counted in the papers. Work
         that a causal mask could save is not subtracted.

@@ -22,7 +22,7 @@ def llama(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
 
 
 def a100(gpus: int) -> Cluster:
-    """Return a cluster like the one of Narayanan et al., arXiv 2104.04473, section 5.
+    """Return a cluster like that of Narayanan et al., arXiv 2104.04473, section 5.
 
     A host has eight A100 with 80 GB each: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
     """
@@ -30,7 +30,7 @@ def a100(gpus: int) -> Cluster:
 
 
 def h100(gpus: int) -> Cluster:
-    """Return a cluster like the one of Llama 3, arXiv 2407.21783, section 3.3.
+    """Return a cluster like that of Llama 3, arXiv 2407.21783, section 3.3.
 
     A host has eight H100 with 80 GB each: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
     """

@@ -1,4 +1,4 @@
-"""Try all layouts of a model on a cluster. The cost explorer draws the fastest ones that fit."""
+"""Try all layouts of a model on a cluster. The cost explorer draws the fastest layouts that fit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def layouts(
     microbatches: Sequence[int] = (),
     cps: Sequence[int] = (1,),
 ) -> Iterator[Layout]:
-    """Yield every layout that divides GPUs, heads and batch, with TP inside a host and no empty stage.
+    """Yield every layout that evenly divides GPUs, heads and batch, with TP inside a host and no empty stage.
 
     Args:
         microbatches: The allowed numbers of samples in a microbatch; by default 1, 2, 4 and 8.
@@ -101,7 +101,7 @@ def plans(
 def best_of_each_mesh(tried: Iterable[Plan]) -> list[Plan]:
     """Return the fastest plan that fits for each DP x TP x PP. Prefer the simpler of two equal plans.
 
-    CP uses the remaining GPUs.
+    The remaining GPUs are used for CP.
     """
     kept: dict[tuple[int, int, int], Plan] = {}
     for plan in sorted(tried, key=_order):

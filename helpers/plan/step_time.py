@@ -17,7 +17,7 @@ from helpers.plan.model_size import Model
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of one step on the slowest stage. dp_s: only the traffic not hidden behind computing."""
+    """Seconds of one step on the slowest stage. dp_s: the traffic that is not hidden behind computing."""
 
     compute_s: float
     bubble_s: float
@@ -31,7 +31,7 @@ class StepTime:
         return self.compute_s + self.bubble_s + self.tp_s + self.cp_s + self.pp_s + self.dp_s
 
     def parts(self) -> dict[str, float]:
-        """Return the seconds by name, in the order of drawing. CP's seconds are left out if they are 0."""
+        """Return {name: seconds}, in the order of drawing. CP's seconds are left out if they are 0."""
         return {
             "compute": self.compute_s,
             "bubble": self.bubble_s,
@@ -86,7 +86,7 @@ def _cp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
     """Return the seconds of CP's collectives for one microbatch on one stage. They are never hidden.
 
     Forward gathers the 16-bit keys and values of the whole sequence in each layer, cut by TP, and waits for
-    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank only keeps the part that it computed, so
+    them (Llama 3, arXiv 2407.21783, section 3.3.2). Each rank keeps only the part that it computed, so
     backward gathers them again, and reduce-scatters their gradients (Transformer Engine,
     `AttnFuncWithCPAndKVAllGather`). With recomputation, the second forward also gathers them.
     """

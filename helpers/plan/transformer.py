@@ -39,7 +39,7 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))  # type: ignore[no-any-return]
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
-        """Split (batch, tokens, width) into (batch, heads, tokens, head); under TP, only its own heads."""
+        """Split (batch, tokens, width) into (batch, heads, tokens, head). With TP, these are local heads."""
         return x.unflatten(-1, (-1, self.head)).transpose(1, 2)  # type: ignore[no-any-return]
 
 

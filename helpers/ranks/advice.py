@@ -219,8 +219,8 @@ def advice_for(kind: str, message: str, line: str = "") -> str:
     """Return advice on an error that torch or Python does not explain; "" if the table has no row for it.
 
     Args:
-        kind: The name of the exception.
-        message: Its message.
+        kind: The exception's name.
+        message: The exception's message.
         line: The learner's line that raised it, if known.
     """
     for known in _KNOWN_ERRORS:

@@ -6,7 +6,7 @@ time queued for a core. So only a part of each time interval counts:
     max(share of the machine's cores used by the ranks, 1 - share of the interval spent queued)
 
 A world that sleeps, or computes on an idle machine, is charged in full. If other programs occupy the cores, a
-world that exchanges messages is only charged for the time that it received. After ten times its budget, every
+world that exchanges messages is charged only for the time that it received. After ten times its budget, every
 world is terminated, even if it was hardly charged.
 """
 
@@ -38,11 +38,12 @@ class Budget:
     """Time allowed for processes, in seconds on an otherwise idle machine.
 
     Args:
-        roots: Returns the current process ids. Their child processes are also counted. While the result is
-            empty, nothing is charged.
+        roots: A function that returns the current process ids. Their child processes are also counted. While
+            the result is empty, nothing is charged.
         seconds: The budget.
         now: The current time of a steady clock, in seconds.
-        times: Returns the running and queueing times of these processes, which may be on other hosts.
+        times: A function that returns the running and queueing times of these processes, which may be on
+            other hosts.
         cores: Number of cores that they share; 0 for all cores of this machine.
     """
 
@@ -91,10 +92,10 @@ class Budget:
         return self._left <= 0 or now >= self._end
 
     def _measure_increase(self) -> tuple[int, int]:
-        """Return how long the ranks and their children ran, and were queued, since the last call, in ns.
+        """Return the ns for which the ranks and their children ran, and were queued, since the last call.
 
-        Even when idle, gloo's threads queue a hundred times a second. So their queueing only counts up to the
-        queueing time of the other threads.
+        Even when idle, gloo's threads queue a hundred times a second. So their queueing time counts only up
+        to that of the other threads.
         """
         times = self._times_of(self._roots())
         increases = [self._increase_of(pid, now) for pid, now in times.items()]

@@ -97,7 +97,7 @@ def _read_effects(text: str) -> tuple[_Effects, Mapping[str, _Effects]]:
 
 
 def _effects_of(body: Iterable[ast.stmt]) -> _Effects:
-    """Read the effects of these statements, but not those of the functions that they define."""
+    """Read the effects of these statements, but not the effects of the functions that they define."""
     names: set[str] = set()
     calls: set[str] = set()
     todo: list[ast.AST] = list(body)
@@ -139,7 +139,7 @@ def _resolve_path(owner: Any, path: str) -> Any:
 
 
 def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield module and path of each name that cells have set in a module or in an object inside it."""
+    """Yield the module and path of each name that cells have set in a module or in an object inside it."""
     for name in sorted(names):
         variable, *path = name.split(".")
         owner = namespace.get(variable)

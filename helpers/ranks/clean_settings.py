@@ -55,7 +55,7 @@ def remember_kernel_start() -> None:
 
 
 def environment_at_start() -> Mapping[str, str]:
-    """Return the environment with which this kernel started; outside a kernel, the current one."""
+    """Return the environment with which this kernel started; outside a kernel, return the current one."""
     return _kernel_start[0].environment if _kernel_start else dict(os.environ)
 
 
@@ -90,7 +90,8 @@ def use_fresh_settings() -> Iterator[None]:
 def hide_own_files() -> Iterator[None]:
     """Start ranks in an empty folder, where only packages and the course can be imported.
 
-    Learners hand in only the notebook, so files next to it must not decide whether an answer passes.
+    Learners hand in only the notebook, so files next to the notebook must not decide whether an answer
+    passes.
     """
     path = list(sys.path)
     cwd = os.open(".", os.O_RDONLY)
@@ -126,7 +127,7 @@ def _use_kernel_start(start: _KernelStart) -> Iterator[None]:
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:
-    """Set the environment. Only change the variables that differ, because other threads may read it."""
+    """Set the environment. Change only the variables that differ, because other threads may read it."""
     for name in [name for name in os.environ if name not in environment]:
         del os.environ[name]
     for name, value in environment.items():

@@ -86,7 +86,7 @@ class Servers(Protocol):
             launch: The number of the launch.
             pids: The process id of each rank; 0 for a rank that has not started yet.
             threads_only: Whether only the ranks' threads are needed, which takes less time.
-            poll: Called repeatedly while other hosts inspect their ranks.
+            poll: A function called repeatedly while other hosts inspect their ranks.
         """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
@@ -353,7 +353,7 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Return the launch of a server's message (None for the message `ended`, which end_launch reads)."""
+    """Return the launch that a server's message is about, or None for `ended`, which end_launch reads."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

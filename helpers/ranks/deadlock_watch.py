@@ -84,9 +84,9 @@ _SLEEP_LOOKS = 5
 class _ThreadActivity:
     """The threads' activity at one look: the number of times that each thread had given up the processor.
 
-    switch_counts: the numbers of the threads that must not have run since the first look. polling_counts: the
-    numbers of `_POLLING_THREADS` and of main threads polling a store. They must have run since the first
-    look, and their activity must be unchanged.
+    switch_counts: these numbers for the threads that must not have run since the first look. polling_counts:
+    these numbers for `_POLLING_THREADS` and for main threads polling a store. Such threads must have run
+    since the first look, and their activity must be unchanged.
     """
 
     time_s: float
@@ -99,7 +99,7 @@ class _ThreadActivity:
 class DeadlockDetector:
     """Inspects a world repeatedly, and diagnoses deadlocks.
 
-    budget_s: the world's budget. A wait of torch with a later deadline counts as endless.
+    budget_s: the world's budget. A wait in torch with a later deadline counts as endless.
     """
 
     world: World
@@ -353,7 +353,7 @@ class DeadlockDetector:
         )
 
     def _lacks_ranks(self, member: Member, running: list[Member]) -> bool:
-        """Return whether a rank is in a rendezvous that some of its needed ranks cannot join."""
+        """Return whether a rank is in a rendezvous that some of the needed ranks cannot join."""
         present = {other.rank for other in running if other.status.meets == member.status.meets}
         needed = member.status.needs or range(self.world.options.world_size)
         return bool(member.status.meets) and not present.issuperset(needed)
@@ -371,8 +371,8 @@ class DeadlockDetector:
     def _is_store_serving(self) -> bool:
         """Return whether a finished rank's store still has to answer requests of other ranks.
 
-        Ranks leave a rendezvous one after the other, and rank 0 may return before its store's thread has
-        released the last rank; on a busy machine, long before.
+        Ranks leave a rendezvous one after another. Rank 0 may return before its store's thread has released
+        the last rank, and on a busy machine it may return long before.
         """
         return any(
             thread.name.startswith(_STORE_THREAD) and not self._is_waiting(member, thread)
@@ -382,7 +382,7 @@ class DeadlockDetector:
         )
 
     def _waits_for_outside_store(self, running: list[Member]) -> bool:
-        """Return whether a rank waits for a key in an outside store, which other programs may set."""
+        """Return whether a rank waits for a key in an external store, which other programs may set."""
         ports = {
             member.status.keys.port
             for member in running
@@ -433,8 +433,8 @@ class DeadlockDetector:
     def _lock_holders(self, member: Member) -> tuple[int, ...]:
         """Return the holders of the file locks that a rank waits for.
 
-        Return no rank if a different program may release the lock, or a child process, because it shares the
-        open file of the rank that forked it.
+        Return no rank if a different program may release the lock, or if a child process may do so because it
+        shares the open file of the rank that forked it.
         """
         pids = {other.pid: other for other in self.world.members if not other.is_done}
         holders = self._rank_snapshot(member).lock_holders
@@ -550,5 +550,5 @@ def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
 
 
 def _is_idle_poller(thread: Thread) -> bool:
-    """Return whether a thread only wakes occasionally to check whether there is work for it."""
+    """Return whether a thread wakes only occasionally, to check whether there is work for it."""
     return thread.name in _POLLING_THREADS or thread.name.startswith(_GPU_THREADS)

@@ -120,7 +120,7 @@ class Display(NoDisplay):
 
 
 class CheckDisplay(Display):
-    """Shows the ranks of a slow check, one launch after the other. The check calls `clear`."""
+    """Shows the ranks of a slow check, one launch after another. The check calls `clear`."""
 
     def __init__(self, exercise: str) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class CheckDisplay(Display):
 
 @dataclass
 class _CellState:
-    """Whether a cell is running in this kernel, not counting a cell that a magic runs inside it."""
+    """Whether a cell is running in this kernel, not counting cells that a magic runs inside another cell."""
 
     is_running: bool = False
 

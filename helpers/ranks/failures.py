@@ -11,7 +11,7 @@
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
 
 The earliest failure is the root cause. Later errors of other ranks ("connection closed by peer") are
-consequences and are listed below it.
+consequences and are listed below the root cause.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class RankError:
     Attributes:
         frames: The learner's lines, outermost first.
         when_ns: The time of the exception, for ordering failures.
-        missing: The name that a NameError did not find.
-        inside: The raising line of an installed package, if any.
-        joins: The raising call of init_process_group, if any.
+        missing: The unknown name in a NameError.
+        inside: The line of an installed package that raised the exception, if any.
+        joins: The call of init_process_group that raised the exception, if any.
     """
 
     rank: int
@@ -122,7 +122,7 @@ class RankFailed(RankFailure):
         hosts: Sequence[str] = (),
         explanation: str = "",
     ) -> None:
-        """Make the error. explanation: advice, and the cause if the ranks' records show it."""
+        """Create the error. explanation: advice, and the cause if the ranks' records show it."""
         text = f"raised {error}"
         alike = [e.rank for e in consequences if _same_error(e, error)]
         if alike:
@@ -260,7 +260,7 @@ class RankTimeout(RankFailure):
 
 
 def _condition_for_more_time(returned: Sequence[int]) -> str:
-    """Return the condition under which a higher limit helps: a returned rank may be needed by another one."""
+    """Return the condition under which a higher limit helps, because others may need a returned rank."""
     if not returned:
         return "If your program needs more time"
     are_returned = f"{name_ranks(returned)} {has_or_have(returned)} returned".capitalize()
@@ -269,7 +269,7 @@ def _condition_for_more_time(returned: Sequence[int]) -> str:
 
 
 def describe_timeout(budget_s: float, elapsed_s: float, by_the_clock: bool = False) -> str:
-    """Describe the time used by unfinished work: its budget, and the clock's time if this is much longer."""
+    """Describe the time that unfinished work has used: its budget, and the clock time if much longer."""
     if elapsed_s - budget_s < _MIN_EXTRA_S:
         return f"{TIMED_OUT_AFTER} {budget_s:g} s"
     granted = f"less than {budget_s:g} s" if by_the_clock else f"{budget_s:g} s"
@@ -313,7 +313,7 @@ def _caller_lines(wait: Wait) -> list[str]:
 
 
 def describe_callers(event: Event) -> str:
-    """Describe a call's callers: "called from train.py, line 81 in train, line 97 in main"; "" if direct."""
+    """Describe a call's callers: "called from train.py, line 81 in train, line 97 in main", or ""."""
     callers = event.callers
     if len(callers) > 1 and callers[-1].function == "<module>":
         callers = callers[:-1]  # The outermost line only starts the program.

@@ -50,7 +50,7 @@ def import_state(
 
     Args:
         code: The function called by ranks, or the cell that they run.
-        text: Its source, or its pickled form.
+        text: The source of this code, or its pickled form.
         envs: The environment variables set for each rank.
     """
     variables = {**os.environ, **_common_variables(envs)}
@@ -70,7 +70,7 @@ def current_import_state() -> ImportState:
 def late_variables(envs: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the variables that modules read on import but whose values differ between ranks.
 
-    These variables only take effect after the imports, because all ranks share one rank server.
+    These variables take effect only after the imports, because all ranks share one rank server.
     """
     common, all_names = _common_variables(envs), {name for env in envs for name in env}
     return sorted(

@@ -22,7 +22,7 @@ def current_join_call(frame: FrameType | None) -> JoinCall | None:
 
 
 def failed_join_call(trace: TracebackType | None) -> JoinCall | None:
-    """Return the raising call of init_process_group, from the exception's traceback."""
+    """Return the call of init_process_group that raised an exception, from the exception's traceback."""
     while trace is not None:
         if _is_join(trace.tb_frame):
             return _read_call(trace.tb_frame.f_locals)
@@ -52,7 +52,7 @@ def _read_call(arguments: Mapping[str, Any]) -> JoinCall:
 
 
 def _number(value: object, url: str, name: str, variable: str) -> int:
-    """Return the argument, or the number that torch uses instead if there is none."""
+    """Return the argument, or the number that torch uses if the argument is missing."""
     if type(value) is int and value != -1:
         return value
     if in_url := re.search(rf"[?&]{name}=(\d+)", url):

@@ -1,7 +1,7 @@
 """Short messages between processes of the course: one line of JSON each, with file descriptors attached.
 
-They connect a launcher with its rank server, a job's owner with its supervisor, and a grader with its
-template. None of these processes runs a learner's code. Data from ranks goes through `wire` and is not
+These messages connect a launcher with its rank server, a job's owner with its supervisor, and a grader with
+its template. None of these processes runs a learner's code. Data from ranks goes through `wire` and is not
 trusted.
 """
 
@@ -22,7 +22,7 @@ class Messages:
 
     Args:
         sock: The socket.
-        max_fds: Maximum number of descriptors to accept at once. They are kept in `fds`.
+        max_fds: Maximum number of descriptors to accept at once. The descriptors are kept in `fds`.
     """
 
     def __init__(self, sock: socket.socket, max_fds: int = 0) -> None:
@@ -58,7 +58,7 @@ class Messages:
             wait_s: Maximum wait for the first data, in seconds; None waits without a limit.
 
         Raises:
-            EOFError: The other end, or this one, has closed.
+            EOFError: The other end, or this end, has closed.
         """
         if self.sock.fileno() < 0:  # Otherwise poll would raise ValueError.
             raise EOFError("this end has closed")

@@ -2,7 +2,7 @@
 
 launch(...) -> Options -> World -> Task -> rank
 
-A `Task` may be pickled, because the launcher sends it to processes that only exist to run it. Data
+A `Task` may be pickled, because the launcher sends it to processes that exist only to run it. Data
 from ranks is never unpickled.
 """
 
@@ -37,13 +37,13 @@ class Options:
         imagined: 0, or the size of an imagined world in which each process is one rank.
         exit_returns: Whether a rank whose process exits with code 0 counts as returned, like a script under
             torchrun.
-        horizon_s: If `timeout` is longer, a wait of torch that ends much later than this time counts as
-            endless.
+        horizon_s: A time in seconds. If `timeout` is longer, a wait in torch that ends much later than this
+            time counts as endless.
         keeps_last_calls: Whether the trace of a run with very many calls contains the last calls instead of
-            the first.
+            the first calls.
         own_temp: Whether the ranks' files in the temp directory are removed when the ranks end, so that each
-            case of a check starts with the same files. Under `launch` they are kept, as under torchrun,
-            because one cell may save a file that another cell loads.
+            case of a check starts with the same files. Under `launch`, these files are kept, as under
+            torchrun, because one cell may save a file that another cell loads.
     """
 
     world_size: int = 2
@@ -126,7 +126,7 @@ def has_gpu_driver() -> bool:
 
 
 def count_gpus() -> int:
-    """Return the number of NVIDIA GPUs of this machine. Must not be called in a rank server."""
+    """Return the number of NVIDIA GPUs in this machine. Must not be called in a rank server."""
     if not has_gpu_driver():
         return 0  # without importing torch
     import torch
@@ -139,9 +139,11 @@ class Caller:
     """Functions of the launching process that serve its ranks.
 
     Attributes:
-        place_of: Returns a line's place for readers, from the file, line and function reported by a rank.
-        reply: Answers ranks' questions (`ask_launcher`), in plain JSON. If it raises, the asking rank fails.
-        show_output: Receives the number of a rank and the bytes that it has just printed.
+        place_of: A function that returns a line's place for readers, from the file, line and function
+            reported by a rank.
+        reply: A function that answers ranks' questions (`ask_launcher`), in plain JSON. If it raises an
+            exception, the asking rank fails.
+        show_output: A function that receives a rank's number and the bytes that the rank has just printed.
     """
 
     place_of: Callable[[str, int, str], Place] = place_of
@@ -154,10 +156,10 @@ class Identity:
     """Data that a rank receives with its first task: its number, its options, and its surroundings.
 
     Attributes:
-        env: Variables to set.
-        unset: Names of variables to remove.
+        env: Environment variables to set.
+        unset: Names of environment variables to remove.
         folder: The launch's folder.
-        temp: The folder for temporary files; "" for the launcher's.
+        temp: The folder for temporary files; "" for the launcher's folder.
         most_result: The limit for a returned value, in bytes.
         store: Host and port of the TCPStore where the rank's group meets; "" for a file in `folder`.
     """
@@ -181,7 +183,7 @@ class Task:
     Attributes:
         shared: Number of bytes of the payload that are the same for all ranks.
         has_settings: Whether the payload begins with the settings that cells have made for their process.
-        cells: The cells whose code is sent, by file, so that a rank can show its lines.
+        cells: {file: cell} for the cells whose code is sent, so that a rank can show their lines.
         rewind_logs: Whether the launcher has read all records, so that the rank writes its log from the
             start.
     """

@@ -75,8 +75,8 @@ def launch(
             `init_process_group("gloo")` works as in a script.
         on_failure: "raise"; "return" to return a Run with its `failure`; or "go on" to do the same, but let
             the other ranks continue after a rank fails or dies.
-        trace: If False, no calls are recorded, so deadlocks are not explained. Use it for measuring
-            latencies of microseconds.
+        trace: If False, no calls are recorded, so deadlocks are not explained. Use this to measure latencies
+            of microseconds.
 
     Returns:
         The values, output and trace of all ranks. The notebook shortens long lines of output:
@@ -133,7 +133,7 @@ def run_on_ranks(
     """Launch ranks like `launch`, for checks and graders, but always return the Run.
 
     Args:
-        settings: The settings of this process, which the ranks take over.
+        settings: The settings of this process, which are applied on the ranks.
         connection: The rank server to use; by default this process's server.
     """
     began = time.monotonic()
@@ -181,7 +181,7 @@ def _notes_on_late_variables(world: World, options: Options, state: ImportState)
 
 
 def preload_next_time(world: World, state: ImportState) -> None:
-    """Ask the server to import these ranks' modules, unless their program must import them itself."""
+    """Ask the server to import these ranks' modules, unless the program must import them itself."""
     if not state.in_ranks:
         with suppress(ServerExited):
             world.connection.request_imports(world.imported)
@@ -233,7 +233,7 @@ def execute(
     """Send a world's ranks their task and watch them. If the ranks are not running, start them first.
 
     When this returns or raises, the world has ended. If `keep_alive` is True, the world keeps running after a
-    success, and after a failure in which ranks only lacked a name.
+    success, and after a failure in which ranks lacked only a name.
     """
     succeeded = stays_alive = False
     try:
@@ -318,7 +318,7 @@ _check_display: ContextVar[CheckDisplay | None] = ContextVar("check_display", de
 def use_hosts(servers: Callable[[], Servers]) -> Iterator[None]:
     """Make `launch` and `%%ranks` use other servers in the block, instead of this process's server.
 
-    servers: called for each launch. It may raise LaunchError.
+    servers: a function called for each launch. It may raise LaunchError.
     """
     previous, _own_server.active_hosts = _own_server.active_hosts, servers
     try:
@@ -396,7 +396,7 @@ def _running_or_none(connection: Connection | None) -> Connection | None:
 
 
 def disconnect() -> None:
-    """End this process's rank servers, if any. The next launch starts a new one."""
+    """End this process's rank servers, if any. The next launch starts a new server."""
     for connection in filter(None, (_own_server.connection, *_own_server.other_servers.values())):
         connection.close()
     _own_server.connection = None

@@ -1,4 +1,4 @@
-"""%%ranks: run a cell on every rank, in ranks that keep running from cell to cell."""
+"""%%ranks: run a cell on every rank of a world that keeps running from cell to cell."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ def ranks(line: str, cell: str) -> Run:
     """Run the cell on every rank of a world that keeps running: `%%ranks 4 [--send f,x] [--timeout 30]`.
 
     `rank`, `world_size`, `torch` and `dist` are predefined. Names that a cell defines exist in the next
-    `%%ranks` cell, but only on the ranks, not in the kernel. `--send f,x` first copies names of the kernel
-    to every rank. New ranks are started for a different world size, after a failure, and with `--fresh`.
-    `--no-trace` also starts new ranks, which record no calls. Use it for measuring latencies of
-    microseconds; without a record, deadlocks are not explained. `--where machines` runs the cell on the
-    hosts of `machines = hosts(...)`. Each rank returns the value of the cell's last expression.
+    `%%ranks` cell, but only on the ranks, not in the kernel. `--send f,x` first copies names of the kernel to
+    every rank. New ranks are started for a different world size, after a failure, and with `--fresh`.
+    `--no-trace` also starts new ranks, which record no calls. Use it to measure latencies of microseconds;
+    without a record, deadlocks are not explained. `--where machines` runs the cell on the hosts of `machines
+    = hosts(...)`. Each rank returns the value of the cell's last expression.
     """
     options = _parse_line(line)
     with raise_as_stopped(options.world_size):
@@ -218,7 +218,7 @@ def _find_magic(source: str) -> str:
 
 
 def run_cell(cell_options: _CellOptions, source: str, file: str, names: Mapping[str, Any]) -> Run:
-    """Run source on each rank of the live world, or of a new world if the live one is unsuitable."""
+    """Run `source` on each rank of the live world, or of a new world if the live world is unsuitable."""
     began = time.monotonic()
     size = cell_options.world_size
     payload = names_payload(names)
@@ -282,7 +282,7 @@ def _server_of_live_world(options: _CellOptions) -> Connection | None:
 
 
 def _live_world(connection: Servers, cell_options: _CellOptions) -> tuple[World, tuple[str, ...]]:
-    """Return the live world, or a new one that has not started, and notes for the reader."""
+    """Return the live world, or a new world that has not started, and notes for the reader."""
     notes = list(pop_notes())
     if _live_ranks.world is not None and (
         reason := _reason_for_new_ranks(_live_ranks.world, connection, cell_options)
@@ -334,7 +334,7 @@ def _reason_for_new_ranks(world: World, connection: Servers, options: _CellOptio
 
 
 def end_live_world(reason: str) -> None:
-    """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ones."""
+    """End the live ranks. The next `%%ranks` shows `reason` as the reason for new ranks."""
     if _live_ranks.world is not None:
         _live_ranks.end_reason = reason
         lost = [*_live_ranks.lost_cells, *_live_ranks.cells]

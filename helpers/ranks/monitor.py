@@ -173,7 +173,7 @@ def failure_of(world: World, detector: DeadlockDetector) -> RankFailure | None:
 
 
 def _failed(world: World, error: RankError, consequences: tuple[RankError, ...]) -> RankFailed:
-    """Return the failure of a raising rank, and its cause if the other ranks show it."""
+    """Return the failure of a rank that raised an exception, and its cause if the other ranks show it."""
     explanation = ""
     if error.joins is not None:
         explanation = _explain_failed_join(world, error)
@@ -198,7 +198,7 @@ def _explain_failed_join(world: World, error: RankError) -> str:
 
 
 def _move_lowest_rank_first(errors: list[RankError]) -> list[RankError]:
-    """Move the lowest of several ranks with the same failure to the front; their order is random."""
+    """If several ranks failed like the first one, move the error of the lowest of them to the front."""
     if errors:
         same = [
             error

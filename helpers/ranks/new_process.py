@@ -1,8 +1,8 @@
 """Make a forked rank and its child processes begin and end like new processes under torchrun.
 
-`worker` calls this in the rank. A fork copies the server's random states, exit handlers and `__main__`. A
-rank also has no script: a forked child would continue in the rank's loop, and a spawned child would import
-the server's script.
+`worker` calls this module in the rank. A fork copies the server's random states, exit handlers and
+`__main__`. A rank also has no script: a forked child would continue in the rank's loop, and a spawned child
+would import the server's script.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def set_temp_folder(folder: str) -> None:
     """Use `folder` for temporary files. If it is "", use the launcher's folder, as torchrun does.
 
     Files in the launcher's folder are visible to all ranks and to the next launch, because notebooks save
-    in one cell and load in another.
+    files in one cell and load them in another.
     """
     if folder:
         Path(folder).mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def set_temp_folder(folder: str) -> None:
 
 
 def seed_from_system() -> None:
-    """Seed all random states from the system, because the fork copied the server's.
+    """Seed all random states from the system, because the fork copied the server's states.
 
     New processes do the same: under torchrun and mp.spawn, torch.initial_seed(), random and numpy's global
     state differ from rank to rank and from run to run (measured with torch 2.13). One difference remains:
@@ -131,7 +131,7 @@ with open({path!r}, "rb") as file:
 def export_main_on_spawn(folder: Path) -> None:
     """Write a file from which children spawned by `multiprocessing` import this rank's `__main__`.
 
-    The file is written when a child is spawned, so it holds all names that `__main__` contains by then. It
+    The file is written when a child is spawned, so it contains all names that are in `__main__` by then. It
     is safe to pickle: the code is that of this rank's learner, and only a child of this rank reads the file.
     """
     vars(multiprocessing.process)["ORIGINAL_DIR"] = (
@@ -180,7 +180,7 @@ def _is_picklable(value: object) -> bool:
 
 
 def end_forked_child(error: BaseException | None) -> NoReturn:
-    """End a child of `os.fork()` like a script: with 0, or with 1 and a traceback after an error.
+    """End a child of `os.fork()` like a script: with exit code 0, or with 1 and a traceback after an error.
 
     Otherwise the child would return to the rank's loop, where it would wait forever for a task.
     """

@@ -38,7 +38,7 @@ def _unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_operator(description: dict[str, Any]) -> Any:
-    """Make an operator, unless this process has one with this name, for example from an earlier run."""
+    """Create an operator, unless one with this name already exists, for example from an earlier run."""
     from torch._library import custom_ops
 
     namespace, name, schema, fn, tags = description["made of"]
@@ -64,6 +64,6 @@ def make_operator(description: dict[str, Any]) -> Any:
 
 
 def learner_operators() -> list[Any]:
-    """Return the operators that cells have made."""
+    """Return the operators that cells have created."""
     registry = sys.modules["torch._library.custom_ops"].__dict__["OPDEFS"]
     return [op for op in list(registry.values()) if op._init_fn.__module__ == "__main__"]

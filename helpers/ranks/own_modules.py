@@ -4,8 +4,8 @@
     my_model.SCALE = 10
     my_model.configure(width=64)  # sets a name in `my_model`
 
-Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module from its file.
-So a kernel remembers each module's values after its import, and sends the changed ones.
+Under mp.spawn and torchrun every rank runs these lines. Here, a rank imports the module only from its file.
+So a kernel remembers each module's values after its import, and sends the changed values.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
     """Return a note, once per change, for each changed file that live ranks may already have imported.
 
     Args:
-        known_times: The time of each file's last change, as seen by these ranks' cells. It is updated.
+        known_times: The time of each file's last change, as seen by these ranks' cells. This mapping is
+            updated.
     """
     notes = []
     for file, name, changed_at in _module_files():
@@ -111,7 +112,7 @@ def notes_for_live_ranks(known_times: dict[str, int]) -> tuple[str, ...]:
 
 
 def _module_files() -> Iterator[tuple[str, str, int]]:
-    """Yield the file, name and time of the last change of each of the learner's modules."""
+    """Yield the file, the name and the time of the last change of each of the learner's modules."""
     for name in list(_CHANGED_AT):
         if (module := sys.modules.get(name)) is not None:
             yield os.path.basename(module.__file__ or name), name, _modification_time(module)
@@ -147,7 +148,7 @@ def _fingerprint_part(value: object, remaining: list[int], levels: int) -> Any:
 
 
 def changed_values() -> Iterator[tuple[str, str, Any]]:
-    """Yield module, name and value of each change since the module's import."""
+    """Yield the module, name and value of each change since the module's import."""
     for name, imported in list(_IMPORTED_VALUES.items()):
         module = sys.modules.get(name)
         if module is None:

@@ -1,6 +1,6 @@
 """The learner's function and its arguments, pickled by value for the ranks.
 
-Pickle (cloudpickle) is safe in this direction: the objects belong to the launcher, and the ranks only exist
+Pickle (cloudpickle) is safe in this direction: the objects belong to the launcher, and the ranks exist only
 to run them. Data from ranks is never unpickled (`wire.py`).
 """
 
@@ -19,13 +19,13 @@ from helpers.ranks.launch_options import Task
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `per_rank[r]` more arguments for rank r.
+    """Bytes for the ranks: (fn, args) in `shared` for all ranks, more arguments for rank r in `per_rank[r]`.
 
     `per_rank[r]` continues `shared` and is read by the same Unpickler, so an object that occurs in both is
     one object on the rank.
 
     has_settings: whether `shared` begins with settings made in cells, which must be applied before the rest
-    is read. sources: the cells whose code is sent, by file, so that a rank can show its lines.
+    is read. sources: {file: cell} for the cells whose code is sent, so that a rank can show their lines.
     """
 
     shared: bytes
@@ -67,7 +67,7 @@ def make_payload(
 
 
 def names_payload(names: Mapping[str, Any], settings: SentSettings = NO_SETTINGS) -> Payload:
-    """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for one that cannot be sent."""
+    """Pickle variables by name, for `%%ranks --send`. Raise CannotSend if one cannot be sent."""
     if not names and not settings.values:
         return Payload(b"", ())
     from helpers.ranks import sending, unsendable

@@ -30,13 +30,13 @@ class ServerProcess(Protocol):
     pid: int
 
     def poll(self) -> int | None:
-        """Return None while it is running, then its exit code."""
+        """Return None while the process is running, and its exit code afterwards."""
 
     def wait(self, timeout: float) -> int:
-        """Wait for its exit. Raise subprocess.TimeoutExpired after `timeout` seconds."""
+        """Wait until the process exits. Raise subprocess.TimeoutExpired after `timeout` seconds."""
 
     def kill(self) -> None:
-        """Kill it, and everything in its session or sandbox."""
+        """Kill the process, and everything in its session or sandbox."""
 
 
 class SpawnedServer(subprocess.Popen[bytes]):
@@ -106,8 +106,8 @@ class RankSite(Protocol):
     """The surroundings of ranks.
 
     Attributes:
-        root: The folder that contains `helpers`, as a path for the server.
-        scratch: The folder for the files of its worlds, as a path for the server.
+        root: The folder that contains `helpers`, as the server's path.
+        scratch: The folder for the files of its worlds, as the server's path.
         most_output: Maximum number of bytes that a rank may print before it is killed; 0 for no limit. A
             separate limit applies to the stored part.
         most_result: The limit for one returned value, in bytes.
@@ -154,7 +154,7 @@ class Site(RankSite, Protocol):
             control: The server's end of the control socket.
             log: The file for the server's output.
             method: "fork" or "spawn".
-            env: Variables that it needs in addition to the place's environment.
+            env: Variables that the server needs in addition to the place's environment.
         """
 
     def host_pid(self, pid: int) -> int:

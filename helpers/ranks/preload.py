@@ -1,7 +1,7 @@
 """Import modules in a rank server before it forks ranks, so that no rank has to import them.
 
-It is called by `server`, by the process in a sandbox from which servers are forked, and by the course's
-kernel, which forks its server.
+This module is called by `server`, by the process in a sandbox from which servers are forked, and by the
+course's kernel, which forks its server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GRADER_MODULES = (
 
 @dataclass
 class _Importer:
-    """State of preloading: whether modules are imported, and by this process, and whether torch is set up."""
+    """State of preloading: whether modules are imported, whether by this process, and for a server or not."""
 
     has_imported: bool = False
     has_imported_itself: bool = False
@@ -86,7 +86,7 @@ def import_all(modules: Sequence[str] = ()) -> None:
 def import_for_sharing(modules: Sequence[str]) -> None:
     """Import `modules` and the modules that every rank needs, in a process that is not a rank server.
 
-    Does not change torch's behavior, because the kernel continues to use it after forking its server.
+    Torch's behavior stays unchanged, because the kernel continues to use torch after forking its server.
     """
     _import(_NEEDED_MODULES)
     preload(modules)
@@ -122,7 +122,7 @@ def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
 def _collapse_pages() -> None:
     """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
 
-    Then a fork only copies a few hundred entries of the page table instead of forty thousand, and a rank's
+    Then a fork copies only a few hundred entries of the page table instead of forty thousand, and a rank's
     exit frees equally few. When a rank writes to a large page, its view of the page is split and 4 kB are
     copied, as before.
     """

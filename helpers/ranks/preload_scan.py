@@ -1,4 +1,4 @@
-"""Find the modules that a program will import in its text, so that the rank server can import them once.
+"""Find out from a program's text which modules it will import, so that the server imports them once.
 
 The first optimizer, DDP or compiled function of a process imports 800 modules, which takes a second on each
 rank of each launch. If the text of a cell or the data for the ranks mentions one of these features, the
@@ -58,7 +58,7 @@ _MAX_SCANNED_BYTES = 1 << 20
 
 
 def find_imports(*texts: bytes) -> list[str]:
-    """Return the modules that a program will import. texts: its source, or its pickled form."""
+    """Return the modules that a program will import. texts: the program's source, or its pickled form."""
     beginnings = [text[:_MAX_SCANNED_BYTES] for text in texts]
     exercise_modules = {
         name.decode() for text in beginnings for name in _EXERCISE_MODULE_PATTERN.findall(text)

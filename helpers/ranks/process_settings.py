@@ -20,9 +20,9 @@ from helpers.ranks.operators import learner_operators
 class Setting:
     """One setting of a process.
 
-    calls: the last words of the calls that change the setting. It is only read if the learner's code contains
-    such a call. If `calls` is None, the setting is read at each launch, because reading it is cheap and a
-    library may also change it.
+    calls: the last words of the calls that change the setting. The setting is read only if the learner's code
+    contains such a call. If `calls` is None, the setting is read at each launch, because reading it is cheap
+    and a library may also change it.
     """
 
     name: str
@@ -144,4 +144,4 @@ UNSENT_CALLS = frozenset({
     "set_float32_matmul_precision", "set_multithreading_enabled", "set_sharing_strategy",
     "set_start_method", "seterr", "setlocale", "setrecursionlimit", "umask",
 })  # fmt: skip
-"""Calls whose effect stays in the kernel. The next Run shows a note about them."""
+"""Calls that take effect only in the kernel. The next Run shows a note about them."""

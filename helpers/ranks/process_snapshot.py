@@ -1,7 +1,7 @@
 """The system's view of the processes of a world's ranks, as input for `deadlock_watch` and `budget`.
 
-On this machine it is read on demand (`LocalRank`). Other hosts read it for their ranks, and send it as data
-(`HostSnapshot`).
+On this machine, this view is read on demand (`LocalRank`). Other hosts read the view of their ranks, and send
+it as data (`HostSnapshot`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RankSnapshot(Protocol):
 
     @property
     def queues(self) -> Mapping[int, tuple[int, int]] | None:
-        """See `threads.connection_queues`."""
+        """The queues of the process's connections: see `threads.connection_queues`."""
 
     @property
     def ports(self) -> frozenset[int]:
@@ -119,7 +119,7 @@ class LocalSnapshot:
 
     @property
     def orphan_may_act(self) -> bool:
-        """Whether the server has adopted such a process, which still belongs to its rank's session."""
+        """Whether the server has adopted a process that is still in its rank's session and could act."""
         pids = {rank.pid for rank in self.ranks.values()}
         adopted = set(living_children(self.server)) - pids
         return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
@@ -149,7 +149,7 @@ class RemoteRank:
 
 @dataclass(frozen=True)
 class HostSnapshot:
-    """The report of one host about its ranks, or of several hosts. times: see `process_times`."""
+    """The report of one or several hosts about their ranks. times: see `process_times`."""
 
     ranks: dict[int, RemoteRank]
     orphan_may_act: bool
@@ -182,7 +182,7 @@ def _remote_rank(rank: LocalRank, table: Sequence[Sequence[str]]) -> RemoteRank:
 
 
 def process_times(pids: Iterable[int]) -> dict[int, Times]:
-    """Return `thread_times` for processes and their descendants, by process id, with gloo's part separate."""
+    """Return {process id: `thread_times`} for processes and their descendants, with gloo's part separate."""
     all_pids = [pid for pid in pids if pid]
     for pid in all_pids:  # The list grows during the loop, so children of children are found too.
         if len(all_pids) < _MAX_PROCESSES:

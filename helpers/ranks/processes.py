@@ -1,8 +1,8 @@
 """Find, track and end processes and their descendants.
 
 This module is used by all parts of the course that start processes: the rank server, the supervisor of jobs,
-and the sandbox around both. It only imports the standard library, because the supervisor runs without
-anything else.
+and the sandbox around both. It imports only the standard library, because the supervisor runs without any
+other packages.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def namespace_pid(pid: int) -> int:
 
 
 def kill_process(pid: int) -> None:
-    """Kill a process. If it is the first process of its namespace, the kernel kills all others there."""
+    """Kill a process. If it is the first of its namespace, the kernel kills all others in the namespace."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
@@ -181,9 +181,9 @@ def process_tree(pid: int) -> Iterator[int]:
 def end_process_tree(root: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all its descendants.
 
-    The process is only stopped until no descendant is left. Meanwhile orphans become its children, so they
-    can be found; if it were dead, the machine's first process might adopt them. A single look can miss an
-    endlessly forking process, so several consecutive looks must find nothing.
+    The process is stopped, not killed, until no descendant is left. Meanwhile orphans become its children, so
+    they can be found; if it were dead, the machine's first process might adopt them. A single look can miss
+    an endlessly forking process, so several consecutive looks must find nothing.
     """
     with suppress(ProcessLookupError):
         os.kill(root, signal.SIGSTOP)

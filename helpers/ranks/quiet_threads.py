@@ -47,7 +47,7 @@ _PLAIN_TYPES = frozenset({int, float, complex, str, bytes, bytearray, bool, type
 def quiet_threads(main: int, listener: int) -> frozenset[int] | None:
     """Return the native ids of this rank's background threads if none of them can communicate.
 
-    If one of them can, the result is None, because any other thread may wake it.
+    If one of them can, the result is None, because any other thread may wake that thread.
 
     Args:
         main: The identifier of the main thread.

@@ -36,13 +36,13 @@ def become_rank(
     report: Callable[[str], None],
     recorder: Recorder | None,
 ) -> None:
-    """Make this process a rank: store its launch's folder and its functions for reaching the launcher.
+    """Make this process a rank: store its launch's folder and the functions used to reach the launcher.
 
     Args:
         folder: The folder of the launch.
-        ask: Sends a question to the launcher and returns the reply.
-        report: Sends the names of replaced functions.
-        recorder: Records the rank's calls, or is None.
+        ask: A function that sends a question to the launcher and returns the reply.
+        report: A function that sends the names of replaced functions.
+        recorder: The recorder of the rank's calls, or None.
     """
     _context.folder, _context.ask, _context.report, _context.recorder = (
         folder,
@@ -64,7 +64,7 @@ def ask_launcher(question: list[Any]) -> Any:
 
 
 def replacement_reporter() -> Callable[[str], None]:
-    """Return the function that reports replaced functions, one name per line. It does not look up names."""
+    """Return a function that reports replaced functions, one name per line, without looking up names."""
     if _context.report is None:
         raise RuntimeError("only a rank has a launcher to which it can report")
     return _context.report
@@ -73,7 +73,7 @@ def replacement_reporter() -> Callable[[str], None]:
 def this_rank() -> object:
     """Return the object that holds this rank's state.
 
-    Callers use it to check later that its parts are still the same.
+    Callers use this object to check later that its parts are still the same.
     """
     return _context
 

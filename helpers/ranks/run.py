@@ -13,7 +13,7 @@ from helpers.trace.events import Trace, Wait
 
 
 class PlainError(Exception):
-    """An error for which IPython only shows the message, because the engine's frames teach nothing."""
+    """An error for which IPython shows only the message, because the engine's frames teach nothing."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -95,7 +95,7 @@ class RunningRanks:
     Attributes:
         states: Each rank's state: "running", "returned", "failed" or "died".
         output: Each rank's printed text.
-        waits: The waits of the ranks that are waiting.
+        waits: The waits of the waiting ranks.
         seconds: The launch's running time so far.
         hosts: The host of each rank; empty if all are on this machine.
         checked: The exercise whose answer is being checked on them, or "".
@@ -111,7 +111,7 @@ class RunningRanks:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run shown just above its failure, whose message contains the description."""
+    """A run shown just above its failure. The failure's message already contains the description."""
 
     run: Run
 

@@ -4,10 +4,11 @@ A new process seeds its generators from the system, so draws differ from rank to
 of a script calls `torch.manual_seed(0)`, each rank runs that line, and all start with the same numbers. To
 find out which case applies here, a seeded generator must be distinguished from a generator that has only been
 used for drawing. torch's seed can be read. The states of `random` and numpy are followed from draw to draw.
-This must begin before a cell can seed them, so a kernel that imports the course also imports numpy.random.
+Following them must begin before a cell can seed them, so a kernel that imports the course also imports
+numpy.random.
 
-Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of them
-can seed, the generator counts as unseeded.
+Only a limited number of draws can be followed. Beyond this number, the cells' calls are used: if none of
+these calls can seed, the generator counts as unseeded.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def track_generators() -> None:
 
 
 def seeded_states(called_functions: Sequence[Any], call_names: Iterable[str]) -> dict[str, Any]:
-    """Return the states of the generators seeded by code of this process, by module.
+    """Return {module: state} for the generators seeded by this process's code.
 
     Args:
         called_functions: The functions called by the cells' code. They reveal seeds that were set before the

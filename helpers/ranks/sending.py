@@ -50,7 +50,7 @@ _MAIN_ATTRIBUTES = ("__file__", "__package__")
 def dumps(
     value: Any, use_main: bool = True, earlier_objects: Sequence[Any] = ()
 ) -> tuple[bytes, dict[str, Source]]:
-    """Pickle `value`. Also return the source of each cell whose code it contains, by file.
+    """Pickle `value`. Also return {file: source} for the cells whose code it contains.
 
     Args:
         value: The object to send.
@@ -58,7 +58,7 @@ def dumps(
             a script. Otherwise they use a separate namespace, so that nothing in `__main__` is replaced.
         earlier_objects: Objects that are pickled before `value` into the same stream, for the same Unpickler.
             An object that occurs in both is also one object on the rank: for example, after `F.gelu = mine`,
-            `F.gelu is mine` is also true there.
+            `F.gelu is mine` is also true on the rank.
     """
     data, _, sources = dumps_with_parts(value, (), use_main, earlier_objects)
     return data, sources
@@ -189,10 +189,10 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
 
 def _reduce_class(reduced: Any) -> Any:
-    """Make a class on the rank without running its metaclass's and bases' code for new classes.
+    """Create a class on the rank without the code that its metaclass and bases run for new classes.
 
     That code has already run in the kernel, and its registrations are sent as well. On a second run, it would
-    find each class already registered: either by the sent entry, or because cloudpickle makes a class twice
+    find each class already registered: either by the sent entry, or because cloudpickle creates a class twice
     if the register of classes refers to it.
     """
     if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
@@ -224,7 +224,7 @@ def _reduce_code(code: types.CodeType) -> Any:
 def _reduce_module(module: types.ModuleType) -> Any:
     """Send a module by name, including objects that look like a module (`torch.ops.aten`).
 
-    cloudpickle only knows plain modules, and also sends each submodule whose name occurs in the code.
+    cloudpickle knows only plain modules, and also sends each submodule whose name occurs in the code.
     """
     name = getattr(module, "__name__", "")
     registered = sys.modules.get(name)
@@ -243,7 +243,7 @@ def _reduce_module(module: types.ModuleType) -> Any:
 
 
 def _is_dynamic_module(name: str) -> bool:
-    """Return whether a module was made by a cell and added to sys.modules, so that no rank can import it."""
+    """Return whether a cell created a module and added it to sys.modules, so that no rank can import it."""
     top = sys.modules.get(str(name).partition(".")[0])
     if top is None or top.__name__ in {"__main__", "__mp_main__"}:
         return False
@@ -402,7 +402,7 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 def _reduce_torch_object(torch: Any, obj: Any) -> Any:
-    """Send torch's objects that cloudpickle cannot handle. Return None for everything else.
+    """Send those of torch's objects that cloudpickle cannot handle. Return None for everything else.
 
     Operators are sent by name, and scripted functions and modules in the format of torch.jit.save. For an
     object wrapped by torch.compile or torch.compiler.disable, only the inner object is sent, and the rank
@@ -438,7 +438,7 @@ def _reduce_torch_object(torch: Any, obj: Any) -> Any:
 
 
 def _compile_settings(context: Any) -> dict[str, Any]:
-    """Read the arguments with which torch.compile was called from torch's objects."""
+    """Read, from torch's objects, the arguments with which torch.compile was called."""
     backend = context.callback
     while hasattr(backend, "_torchdynamo_orig_backend"):
         backend = backend._torchdynamo_orig_backend
@@ -499,7 +499,7 @@ def _make_class(
     tracker: str,
     hooked_classes: Sequence[type],
 ) -> Any:
-    """Make an empty class by calling `library_metaclass`, from which the class's metaclass is derived."""
+    """Create an empty class by calling `library_metaclass`, from which the class's metaclass is derived."""
     resolved = types.resolve_bases(bases)
     body = {sys.intern(key): value for key, value in kwargs.items()}
     if resolved is not bases:
@@ -513,7 +513,7 @@ def _make_class(
 
 @contextmanager
 def _disable_subclass_hooks(hooked_classes: Sequence[type]) -> Iterator[None]:
-    """Make `__init_subclass__` of some classes only call the `__init_subclass__` of the next class."""
+    """Make `__init_subclass__` of some classes call only the `__init_subclass__` of the next class."""
     # If the attributes of a class refer to its subclasses, the class is still empty when the subclasses
     # are made.
     owners = [owner for owner in hooked_classes if "__init_subclass__" in vars(owner)]
@@ -532,7 +532,7 @@ def _call_next_hook(owner: Any) -> Any:
 
 
 def _set_class_state(cls: type, state: tuple[dict[str, Any], Any]) -> None:
-    """Set the attributes of a class like its body, even if its metaclass forbids setting them."""
+    """Set the attributes of a class as its body did, even if its metaclass forbids setting them."""
     attributes, _ = state
     for name, value in attributes.items():
         if name != "_abc_impl":

@@ -1,7 +1,7 @@
 """Send tensors and arrays so that objects sharing memory in the notebook also share it on the ranks.
 
 A storage is sent once, even if several tensors view it. Memory shared with the notebook is mapped. If an
-array overlaps a tensor or another array, which is only known after pickling, `Memory.find_blocks` returns the
+array overlaps a tensor or another array, which is known only after pickling, `Memory.find_blocks` returns the
 shared stretches as blocks. Then the objects are pickled again, and each block is sent once.
 """
 
@@ -57,7 +57,7 @@ class Memory:
         self._part += 1
 
     def reduce_storage(self, storage: Any) -> Any:
-        """Send a storage of torch. If several Python objects stand for one storage, the first is sent."""
+        """Send a storage of torch. If several Python objects represent one storage, send the first."""
         import torch
 
         if isinstance(storage, torch.storage.TypedStorage):
@@ -179,7 +179,7 @@ def _untype_storage(make: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _copy_storage(content: bytearray) -> Any:
-    """Make a storage from memory allocated by torch, which is aligned and can be resized."""
+    """Create a storage from memory allocated by torch, which is aligned and can be resized."""
     import torch
 
     storage = torch.UntypedStorage(len(content))
@@ -213,7 +213,7 @@ def _map_storage(location: tuple[str, tuple[int, int], int], copy: Any) -> Any:
 
 
 def _array_of_bytes(content: bytearray, phase: int) -> Any:
-    """Make an array of bytes whose address modulo `_ALIGNMENT` is `phase`, so that numbers stay aligned."""
+    """Create an array of bytes whose address modulo `_ALIGNMENT` is `phase`, so that numbers stay aligned."""
     import numpy
 
     memory = numpy.empty(len(content) + _ALIGNMENT, numpy.uint8)

@@ -1,8 +1,8 @@
 """Send the objects that cells attach to tensors, optimizers and modules: hooks, gradients, attributes.
 
 torch's pickling leaves these objects out. A forked process would have them, and so would each process that
-ran the cell as a script. Attached objects are set after the main object has been made, because they may refer
-back to it. For example, a hook of a parameter can use the model.
+ran the cell as a script. Attached objects are set after the main object has been created, because they may
+refer back to it. For example, a hook of a parameter can use the model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOOKS = ("hooks", "post_accumulate_hooks", "node_hooks", "node_prehooks")
 def reduce_attached(obj: Any, name_of: Callable[[Any], str]) -> Any:
     """Send an object with its attached objects. Return None if pickle can send the object without help.
 
-    name_of: returns the name of a notebook's variable, or "".
+    name_of: a function that returns the name of a notebook's variable, or "".
     """
     torch = sys.modules["torch"]
     if isinstance(obj, torch.Tensor):
@@ -73,7 +73,7 @@ def _reduce_loader(loader: Any) -> Any:
 
 
 def _reduce_parametrized(module: Any) -> Any:
-    """Send a parametrized module. Its class is made by torch, which refuses to pickle it."""
+    """Send a parametrized module. Its class was created by torch, which refuses to pickle it."""
     kind = type(module)
     if "parametrizations" not in vars(module).get("_modules", ()) or len(kind.__bases__) != 1:
         return None
@@ -273,7 +273,7 @@ def _make_parameter(kind: Any, data: Any, requires_grad: bool) -> Any:
 
 
 def _make_quietly(make: Any, args: tuple[Any, ...]) -> Any:
-    """Make a sparse or quantized tensor without torch's warnings, which the notebook has already shown."""
+    """Create a sparse or quantized tensor without torch's warnings, which the notebook has already shown."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make(*args)
@@ -302,7 +302,7 @@ def _accumulator_of(leaf: Any) -> Any:
 
 
 class _AllHooks:
-    """A hook of a node that calls the hooks of the notebook's node, as long as they are registered."""
+    """A hook for a node. It calls the hooks of the notebook's node, as long as they are registered."""
 
     def __init__(self, hooks: Mapping[int, Callable[..., Any]]) -> None:
         self.hooks = hooks

@@ -6,7 +6,7 @@
 
 The server is a process next to the kernel, in a separate session. It never runs a learner's code: a rank
 receives its task after the fork, through a channel from the launcher. When the control socket closes, the
-server exits, and kills every process made by its ranks. If fork is unsafe (macOS), the server starts each
+server exits, and kills every process started by its ranks. If fork is unsafe (macOS), the server starts each
 rank as a new interpreter instead.
 """
 
@@ -56,9 +56,9 @@ def main(
     Args:
         fd: The server's end of the control socket.
         start_method: "fork" or "spawn".
-        folder: The folder of all worlds.
+        folder: The folder for the files of all worlds.
         folders_to_empty: Folders used only by ranks. They are emptied when a launch has ended.
-        idle_s: Exit after this many seconds without a request; 0 means never.
+        idle_s: The server exits after this many seconds without a request; 0 means never.
     """
     control = Messages(socket.socket(fileno=fd), MAX_FDS)
     server = _Server(control, start_method, (folder, folders_to_empty), idle_s)
@@ -214,7 +214,7 @@ class _Server:
                 self.control.send({"exit": [launch, rank, code, fault]})
 
     def end_launch(self, launch: int) -> None:
-        """End all ranks of a launch, and all processes made by them."""
+        """End all ranks of a launch, and all processes started by them."""
         # Signal all ranks before waiting for the first, because each needs some time to free its memory.
         pids = {pid for pid, (owner, _) in self.ranks.items() if owner == launch}
         end_process_groups(pids, self.ranks.keys() - pids)

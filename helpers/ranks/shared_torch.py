@@ -26,7 +26,7 @@ _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 def share_torch(modules: Sequence[str]) -> None:
     """Import torch and `modules`, then fork the rank server from this process.
 
-    Call it before anything starts a thread, because a fork only copies the calling thread. If fork is unsafe
+    Call it before anything starts a thread, because a fork copies only the calling thread. If fork is unsafe
     or there is another thread, the server is started as a separate program by the first launch.
     """
     if not _may_fork():
@@ -46,7 +46,7 @@ def _may_fork() -> bool:
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Keep numpy's OpenBLAS from starting threads on import. Later calls start as many as usual."""
+    """Keep numpy's OpenBLAS from starting threads on import. Later calls start as many threads as usual."""
     given = os.environ.get(_BLAS_THREADS)
     os.environ[_BLAS_THREADS] = "1"
     try:

@@ -114,7 +114,7 @@ class ChildCall:
 
 
 def report_child_call(rank_pid: int, call: str, at: FrameLine) -> None:
-    """Store a call of this process for its parent rank. Must be called in the child, before the call."""
+    """Store a call of this process for its parent rank. Call this in the child, before the reported call."""
     data = sys.modules.get("torch.utils.data")
     process_kind = "DataLoader worker" if data and data.get_worker_info() else "child process"
     with contextlib.suppress(OSError):  # If the disk is full, nothing is reported.
@@ -134,19 +134,19 @@ def _child_call_file(rank_pid: int) -> Path:
 
 @dataclass(frozen=True)
 class Status:
-    """A rank's report of its position. The launcher only accepts values of these types.
+    """A rank's report of its position. The launcher accepts only values of these types.
 
     Attributes:
         at: The learner's line.
         inside: The function of torch that the main thread is in, or "".
         meets: Its current rendezvous ("init_process_group", "store.get", ...), or "".
         needs: The ranks needed at the rendezvous; empty if all ranks of the world are needed.
-        named: The members of the group that is being made.
+        named: The members of the group that is being created.
         keys: The keys of a store that it waits for.
         asleep: Whether the main thread is in an event loop that only threads of this rank can wake.
         others: The names and lines of its other threads that are in the learner's code.
         idle: The threads for which no other rank can be waiting, by their ids inside the rank.
-        quiet: The background threads if none can communicate with other ranks; None if one may.
+        quiet: The background threads if none can communicate with other ranks; None if one of them may.
         joins: Its current call of init_process_group.
         handling: The exception that an `except` or `finally` block of the main thread is handling, or "".
         alarm: Whether it will receive a signal when a timer expires.
@@ -198,7 +198,7 @@ def status(main: int, listener: int) -> Status:
 
 
 def _handled_exception(thread: int) -> str:
-    """Return type and text of the exception handled by a thread, for example "ValueError: no more data"."""
+    """Return the type and text of the exception handled by a thread, such as "ValueError: no more data"."""
     error: Any = sys._current_exceptions().get(thread)
     error = error[1] if isinstance(error, tuple) else error  # a tuple before Python 3.12
     if not isinstance(error, BaseException):
@@ -219,7 +219,7 @@ def _is_in_own_event_loop(frame: FrameType | None) -> bool:
     """Return whether a thread is in an asyncio loop that only this process's threads can wake.
 
     This is the case if nothing but the loop's internal pipe is registered with its selector. Timers need no
-    check here: the loop never waits beyond the next one, so the kernel shows its deadline.
+    check here: the loop never waits beyond the next timer, so the kernel shows its deadline.
     """
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
@@ -281,9 +281,9 @@ def _harmless_threads() -> list[int]:
     """Return the native ids of Python threads for which no other rank can be waiting.
 
     For example, a thread that sleeps and reads a list in an endless loop can always continue, so it would
-    hide every deadlock. A thread is only included if it handles nothing but plain values, if it only uses
+    hide every deadlock. A thread is included only if it handles nothing but plain values, if it uses only
     operations known to be harmless, and if no thread waits for its end. With any other thread, a deadlock
-    only ends with the launch's budget.
+    ends only with the launch's budget.
     """
     frames = sys._current_frames()
     awaited = set(_joined_threads(frames.values()))
@@ -334,7 +334,8 @@ def _is_harmless_thread(frame: FrameType | None) -> bool:
 def _is_harmless_code(code: CodeType, scope: Mapping[str, Any], checked_ids: set[int]) -> bool:
     """Return whether code whose parameters are plain values cannot wake other threads or ranks.
 
-    scope: the values of its other names. checked_ids: the ids of functions that have already been checked.
+    scope: the values of the code's other names. checked_ids: the ids of functions that have already been
+    checked.
     """
     if any(isinstance(const, CodeType) for const in code.co_consts):
         return False  # Functions defined inside it are not checked.

@@ -1,6 +1,6 @@
-"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later ones do not interrupt the cleanup.
+"""Handle Stop (or Ctrl-C) so that the first press interrupts, but later presses do not interrupt the cleanup.
 
-The system only interrupts the main thread. In a kernel each press is also counted (`count_stops`), and a
+The system interrupts only the main thread. In a kernel each press is also counted (`count_stops`), and a
 launch in another thread checks the count while waiting (`raise_if_stopped`).
 """
 
@@ -34,7 +34,7 @@ class _CountingHandler:
 
 
 class _ThreadState(threading.local):
-    """A thread's knowledge of presses.
+    """A thread's record of presses.
 
     count_at_start: the number of presses at the beginning of its launch; None outside a launch, and once the
     launch was stopped.
@@ -49,7 +49,8 @@ _stop_count, _thread_state = _StopCount(), _ThreadState()
 def count_stops(kernel: Any) -> None:
     """Count presses of Stop in a kernel's main thread, during this cell and after it.
 
-    Must be called in each cell, because ipykernel sets one handler before a cell and another one after it.
+    Must be called in each cell, because ipykernel sets one handler before a cell and another handler after
+    it.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _counting_handler(signal.getsignal(signal.SIGINT)))

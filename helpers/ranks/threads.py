@@ -66,19 +66,19 @@ _TIMESPEC = struct.Struct("=qq")
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One thread, as the kernel showed it.
+    """The kernel's description of one thread.
 
     Attributes:
-        inner: Its id in the process's namespace; in a sandbox, this is a different id.
+        inner: Its id in the process's namespace, which in a sandbox differs from the id outside.
         state: A letter of proc(5), such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped).
         switches: The number of times that it has given up the processor. As long as the number is unchanged,
             the thread has not run.
         call: The system call in which it waits; "" if the call is not in `_SYSTEM_CALLS`, "?" if it is
             hidden.
-        ends_in_s: Maximum number of seconds until the wait times out; FOREVER if it never does.
+        ends_in_s: Maximum number of seconds until the wait times out; FOREVER if the wait never times out.
         private: Whether only a thread of the same process or of its descendants can wake it.
         fd: The descriptor from which it receives.
-        ran_ms: Its running time. This time is only read for RPC_LOOP, which never gives up the processor on a
+        ran_ms: Its running time. It is read only for RPC_LOOP, which never gives up the processor on a
             machine with many cores.
     """
 
@@ -107,9 +107,9 @@ def read_threads(pid: int) -> list[Thread]:
 
 
 def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
-    """Return the running time of a process's threads, and their queueing times for a core, in ns.
+    """Return the running time of a process's threads, and their time in the queue for a core, in ns.
 
-    The last number is the queueing time of the threads called `separate_name`, which is not part of the
+    The last number is the time in the queue of the threads called `separate_name`, which is not part of the
     second number.
     """
     ran_ns = queued_ns = separate_queued_ns = 0

@@ -1,12 +1,12 @@
 """Work around ordinary programs' hangs and failures that are caused by torch.
 
-**Groups that are made and destroyed more than once**, by `init_process_group("gloo")` as in every tutorial.
-torch's rendezvous only works once per process. If a script destroys its group and makes a new one, rank 0
-closes the store with the first group while other ranks may already use it for the second. Also, the first
-rank to finish connecting closes gloo's connections while others still connect. Measured with torch 2.13 and 4
-ranks running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4 of 4 runs
-failed or hung, and with forked processes 6 of 8. So in this course the store stays open as long as rank 0
-runs, each rendezvous has separate keys, and a rendezvous ends for all ranks at the same time.
+**Groups that are created and destroyed more than once**, by `init_process_group("gloo")` as in every
+tutorial. torch's rendezvous works only once per process. If a script destroys its group and creates a new
+one, rank 0 closes the store with the first group while other ranks may already use it for the second. Also,
+the first rank to finish connecting closes gloo's connections while others still connect. Measured with torch
+2.13 and 4 ranks running `init_process_group("gloo"); destroy_process_group()` seven times: under torchrun 4
+of 4 runs failed or hung, and with forked processes 6 of 8. So in this course the store stays open as long as
+rank 0 runs, each rendezvous has separate keys, and a rendezvous ends for all ranks at the same time.
 
 **Groups that end with a DDP module.** If a function destroys its group and returns, the reducer inside the
 model owns the last reference to the group. torch destroys a `Reducer`, and with it the group, while holding
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 class _RendezvousState:
-    """This rank's state of each rendezvous, by place (address, port and world size)."""
+    """This rank's state of its rendezvous at each place, which is an address, a port and a world size."""
 
     def __init__(self, create: Any, barrier: Any) -> None:
         self.create_plain_store, self.plain_barrier_after_init = create, barrier

@@ -28,10 +28,10 @@ class ErrorReport:
     """A rank's report of an exception.
 
     Attributes:
-        frames: The stack where it was raised, innermost frame last.
+        frames: The stack at the place where it was raised, innermost frame last.
         when_ns: The time of the exception, for ordering failures.
-        missing: The name that a NameError did not find.
-        joins: The raising call of init_process_group, if any.
+        missing: The unknown name in a NameError.
+        joins: The call of init_process_group that raised the exception, if any.
     """
 
     kind: Annotated[str, Meta(max_length=_MAX_KIND)]
@@ -113,7 +113,7 @@ def _safe_str(value: object) -> str:
 
 
 def _checkpoint_message(error: Any) -> str:
-    """Return a short text for torch's CheckpointException, whose text consists of one traceback per rank."""
+    """Return a short message for torch's CheckpointException, whose own text is one traceback per rank."""
     ranks: dict[str, list[str]] = {}
     for rank, (cause, _) in error.failures.items():
         ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))

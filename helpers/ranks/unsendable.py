@@ -1,6 +1,6 @@
 """Explain why an object cannot be sent to the ranks: name the variable, its line, and a remedy.
 
-`payload` only calls this after pickling has failed, so nothing here needs to be fast.
+`payload` calls this module only after pickling has failed, so nothing here needs to be fast.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ class _Rank:
 
 
 class _Channel:
-    """The connection to the launcher. It sends the frames of all threads one after the other."""
+    """The connection to the launcher. It sends the frames of all threads one after another."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -349,10 +349,10 @@ def join_group(identity: Identity) -> None:
 
 
 def _wait_for_listener(host: str, port: int) -> None:
-    """Wait until rank 0's store listens.
+    """Wait until rank 0's store is listening.
 
     After a refused connection, a TCPStore waits half a second or longer before trying again (torch 2.13). The
-    ranks of one launch begin at the same time, so some always try to connect before rank 0 listens.
+    ranks of one launch begin at the same time, so some always try to connect before rank 0 is listening.
     """
     deadline = time.monotonic() + _RENDEZVOUS_TIMEOUT.total_seconds()
     while time.monotonic() < deadline:
@@ -386,7 +386,7 @@ def _wait_until_all_joined(path: str) -> Iterator[None]:
 
 
 def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
-    """Execute a cell's source. Like a notebook, return the value of its last expression."""
+    """Execute a cell's source. Like a notebook, return the value of the cell's last expression."""
     import ast
 
     tree = ast.parse(source, file)

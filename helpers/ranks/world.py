@@ -50,7 +50,7 @@ NAMES_DECODER = json.Decoder(list[str])
 
 @dataclass
 class Member:
-    """The launcher's state of one rank."""
+    """The launcher's information about one rank."""
 
     rank: int
     site: RankSite
@@ -133,7 +133,7 @@ class Member:
 def _torchrun_variables(
     rank: int, sites: Sequence[RankSite], rendezvous: Rendezvous | None
 ) -> dict[str, str]:
-    """Return the variables that torchrun sets for a worker, except variables that need its agent.
+    """Return the variables that torchrun sets for a worker, except variables that need an agent.
 
     On one machine, the rank server sets MASTER_PORT, because the port must be free in the ranks' network.
     """
@@ -271,7 +271,7 @@ class World:
         )
 
     def poll(self, wait_s: float) -> None:
-        """Read messages from ranks and server, waiting at most `wait_s` for the first.
+        """Read messages from the ranks and the server, waiting at most `wait_s` for the first one.
 
         Raise KeyboardInterrupt in a kernel's thread if Stop was pressed.
         """
@@ -458,7 +458,7 @@ class World:
         return ()
 
     def release(self) -> None:
-        """Release the ranks after all have answered. The server ends them in the background."""
+        """Release the ranks after all of them have answered. The server ends them in the background."""
         self._read_rest()
         try:
             self.connection.release_launch(self.launch)
@@ -468,7 +468,7 @@ class World:
             self._close()
 
     def end(self) -> None:
-        """End all ranks and the processes made by them, wait for their exit, and remove the world's files."""
+        """End all ranks and the processes that they started, wait for their exit, and remove the files."""
         try:
             # Read the output before the first rank ends. A rank that waits for this rank may notice its end,
             # print a C++ stack trace, and record the end of the waiting call.

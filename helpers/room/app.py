@@ -85,7 +85,7 @@ _PLAYER_POLICY = _BASE_POLICY + (
 )
 
 FindLogin = Callable[[str], Awaitable[str]]
-"""Function that returns the login of a token's user, or "" if JupyterHub does not know the token."""
+"""A function that returns the login of a token's user, or "" if JupyterHub does not know the token."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Room:
     """One room.
 
     Args:
-        key: The teacher's key for seeing the class.
+        key: The key with which the teacher can see the class.
         address: The board's address for learners.
         prefix: The beginning of all paths, "" or "/a/b".
         find_login: Function that asks JupyterHub; None if learners join with the code.
@@ -170,7 +170,7 @@ class _Service:
                 task.cancel()
 
     def _set_learners(self, learners: Sequence[Learner]) -> None:
-        """Only accept posts from these learners, and only show these learners."""
+        """Accept posts only from these learners, and show only these learners."""
         kept = {learner.id for learner in learners}
         for id in set(self.room.board.names) - kept:
             self.room.board.remove(id)
@@ -234,7 +234,7 @@ class _Service:
         return _json_response(JoinReply(mine, self.room.board.names[learner.id]))
 
     def _count_join(self, request: Request) -> None:
-        """Count a new learner from an address. Raise HTTPException beyond MAX_JOINS_PER_MINUTE."""
+        """Count a new learner from an address. Raise HTTPException above MAX_JOINS_PER_MINUTE."""
         now = time.monotonic()
         for address in [a for a, joins in self.joins.items() if now - joins[-1] > 60]:
             del self.joins[address]
@@ -369,7 +369,7 @@ class _Service:
         return Response(status_code=204)
 
     async def new_code(self, request: Request) -> Response:
-        """Make a new code, which replaces the old one."""
+        """Create a new code, which replaces the old code."""
         self._require_teacher_page(request)
         self.code = await self.room.store.run_in_disk_thread(self.room.store.replace_code)
         return Response(status_code=204)
@@ -433,7 +433,7 @@ async def _report_disk_error(request: Request, error: Exception) -> Response:
 async def _read_body(request: Request, kind: type[Any], max_bytes: int) -> Any:
     """Read and decode a post of at most `max_bytes` bytes.
 
-    Raise HTTPException if it is too large, too slow, or of a different kind.
+    Raise HTTPException if the post is too large, too slow, or of a different kind.
     """
     body = bytearray()
     try:
@@ -474,7 +474,7 @@ def _displayable_name(text: str) -> str:
 
 
 class _ConnectionGate:
-    """Records known connections, and only admits these if there are too many."""
+    """Records the connections of known clients, and admits only these if there are too many connections."""
 
     def __init__(self, service: _Service, app: ASGIApp) -> None:
         self.service = service

@@ -30,7 +30,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 @dataclass(slots=True)
 class Cell:
-    """One learner at one exercise. Times are in seconds since the epoch.
+    """One learner's work on one exercise. Times are in seconds since the epoch.
 
     Args:
         outcome: The outcome of the last check.
@@ -71,8 +71,8 @@ class PendingNews:
     """The changes not yet sent to one page.
 
     Args:
-        removed: Learners whom the page still shows.
-        sent_hands: The hands whose code the page has.
+        removed: Removed learners whom the page still shows.
+        sent_hands: The hands whose code has been sent to the page.
     """
 
     learners: set[int] = field(default_factory=set)
@@ -85,7 +85,7 @@ class Board:
     """The current state of the class.
 
     Args:
-        exercises: The exercises by name, in the course's order.
+        exercises: {name: exercise}, in the course's order.
         find_mistakes: Function that returns an exercise's known mistakes in this copy of the course.
     """
 

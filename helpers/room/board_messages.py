@@ -12,9 +12,9 @@ from msgspec import Meta, Struct
 
 MAX_EVENTS_PER_POST = 50
 MAX_ANSWER_CHARS = 20_000
-"""Maximum characters of an answer sent with a raised hand. Longer answers are cut off."""
+"""Maximum number of characters of an answer sent with a raised hand. Longer answers are cut off."""
 MAX_BYTES = 256 << 10
-"""Maximum bytes of a post: at most one answer's code, in JSON with up to 6 bytes per character."""
+"""Maximum number of bytes of a post: one answer's code, in JSON with up to 6 bytes per character."""
 
 MAX_JOIN_BYTES = 4 << 10
 """Maximum size of a request to join, which is kept short because it needs no token."""
@@ -28,7 +28,7 @@ class CheckEvent(Struct, tag="checked", forbid_unknown_fields=True):
     """The result of one check.
 
     Args:
-        mistake: The title of the known mistake that explains it, or "".
+        mistake: The title of the known mistake that explains the result, or "".
         minutes: Minutes since the end of the check.
     """
 
@@ -59,14 +59,14 @@ class EventBatch(Struct, forbid_unknown_fields=True):
 
 
 class JoinRequest(Struct, forbid_unknown_fields=True):
-    """A learner's request to join. code: the room's code, "" if JupyterHub identifies the learner."""
+    """A learner's request to join. code: the room's code, or "" if JupyterHub identifies the learner."""
 
     name: Annotated[str, Meta(max_length=200)]
     code: Annotated[str, Meta(max_length=100)] = ""
 
 
 class JoinReply(Struct):
-    """The reply to a joined learner. token: identifies the learner in all later posts."""
+    """The reply to a joined learner. token: the secret that identifies the learner in all later posts."""
 
     token: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     name: str

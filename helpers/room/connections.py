@@ -18,7 +18,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 8_000
-"""Number of open connections from which only the teacher and joined learners get an answer."""
+"""The number of open connections at which only the teacher and joined learners still get an answer."""
 MAX_WAIT_S = 10.0
 MAX_WAITING = 40
 """Maximum number of connections per address that wait for more than a second without a token."""

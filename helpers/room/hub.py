@@ -42,7 +42,7 @@ class Hub:
     async def find_login(self, token: str) -> str:
         """Return the login of the token's user, or "".
 
-        Raise HTTPException if too many requests are waiting for the hub.
+        Raise HTTPException if too many requests are already waiting for the hub.
         """
         if self._pending_lookups >= MAX_PENDING_LOOKUPS:
             raise HTTPException(503, "The board waits for JupyterHub. Try again.")

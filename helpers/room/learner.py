@@ -23,8 +23,8 @@ def join(url: str, code: str = "", name: str = "") -> LearnerMessage:
     `join("")` leaves the room again.
 
     Args:
-        url, code: As your teacher shows them.
-        name: What the board calls you; by default, your login name.
+        url, code: The address and the code that your teacher shows you.
+        name: Your name on the board; by default, your login name.
 
     Raises:
         RoomError: No board answers, or the code is wrong.
@@ -46,7 +46,7 @@ def help_me(answer: Any = "", *, done: bool = False) -> LearnerMessage:
 
     Args:
         answer: Your function, whose code is then sent as well, or the name or number of an exercise.
-        done: Take your hand down.
+        done: Whether to take your hand down.
 
     Raises:
         RoomError: You have not joined a room.

@@ -3,7 +3,7 @@
     check -> send_check() -> .room-outbox.jsonl -> sender (a thread) -> the board
 
 A check only appends a line to the file. If the board is unreachable, the check neither waits nor fails: the
-lines are kept and are sent later, by this kernel or a later one. Each line has an id, so that the board
+lines are kept and are sent later, by this kernel or a later kernel. Each line has an id, so that the board
 stores it only once, even if it is sent several times.
 """
 
@@ -59,9 +59,9 @@ class OutboxLine(msgspec.Struct):
 
 
 class RoomError(Exception):
-    """The board cannot be reached, or has refused a post. The message is one line with reason and advice.
+    """The board cannot be reached, or has refused a post. The message is one line with the reason and advice.
 
-    status: HTTP status of the board's answer, 0 if there was no answer.
+    status: The HTTP status of the board's answer, or 0 if there was no answer.
     """
 
     status = 0
@@ -258,7 +258,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def post(
     url: str, path: str, message: msgspec.Struct, token: str = "", reply_type: Any = Any
 ) -> Any:
-    """Post a message to the board and return its answer. Raise RoomError if it fails or times out."""
+    """Post a message to the board and return its answer. Raise RoomError if that fails or times out."""
     try:
         request = urllib.request.Request(
             f"{url.rstrip('/')}/{path}",

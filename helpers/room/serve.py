@@ -42,12 +42,12 @@ def serve(
     Args:
         file: The room's database.
         host: The address on which to listen.
-        port: 0 for any free port.
+        port: The port on which to listen; 0 for any free port.
         address: The board's address for learners, if it is not `host`.
         stuck_after: Minutes of trying after which a learner is stuck.
-        hub: Whether JupyterHub has started this as a service, and defines the address and the users.
-        user: Change from root to this user after opening the port. So ports below 1024 can be used, which
-            only root can open.
+        hub: Whether JupyterHub has started this board as a service, and defines the address and the users.
+        user: The user to change to, from root, after opening the port. So a port below 1024 can be used,
+            which only root can open.
 
     Raises:
         CannotServe: The room cannot be opened.
@@ -102,7 +102,7 @@ def _serve(
 def forget_learner(file: Path, name: str) -> None:
     """Remove a learner from a room's file, even while it is being served. Raise CannotServe.
 
-    name: the name on the board.
+    name: the learner's name on the board.
     """
     with closing(_open_store(file, exclusive=False)) as store:
         board = Board(headings(), known_mistakes)
@@ -144,7 +144,7 @@ def _open_store(file: Path, exclusive: bool = True) -> Store:
 
 
 def _change_user(user: str) -> None:
-    """Change to a user permanently. Raise CannotServe."""
+    """Change to a user permanently. Raise CannotServe if that fails."""
     try:
         entry = pwd.getpwnam(user)
         os.initgroups(user, entry.pw_gid)

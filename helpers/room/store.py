@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 MAX_GROUP = 500
 MAX_EVENTS = 50_000
-"""Maximum number for one learner, a hundred times that of the whole course. Further events are refused."""
+"""Maximum number of a learner's events, a hundred times that of a whole course. More are refused."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS learners (
@@ -138,7 +138,7 @@ class Store:
             self._lock = lock
 
     def secret(self, name: str) -> str:
-        """Return a secret of the room, CODE or KEY, which is created at the first call and then kept."""
+        """Return a secret of the room, CODE or KEY, created by the first call and then kept."""
         self._db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, _random_text(name)))
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return str(row[0])
@@ -205,7 +205,7 @@ class Store:
         return Learner(learner.id, name, learner.token)
 
     async def add(self, learner: int, events: Sequence[Event]) -> list[StoredEvent]:
-        """Store a learner's events. Return the new ones once they are on the disk.
+        """Store a learner's events. Return the new events once they are on the disk.
 
         Raise TooManyEvents, or sqlite3.Error if the disk is full.
         """

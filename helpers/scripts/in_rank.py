@@ -47,11 +47,12 @@ def run_as_main(
     """Run a script as `__main__`. Every rank calls this.
 
     Args:
-        rank, world_size: As for every function of a launch.
+        rank, world_size: The usual arguments of a launched function.
         path: The script's absolute path.
         argv: The script's `sys.argv`.
         source: The script's text.
-        related: The texts of modules in its folder, which the engine searches for modules to be imported.
+        related: The source texts of modules in the script's folder, which the engine searches for modules to
+            be imported.
         threads: The number of threads per operation; 0 for torch's default.
         check_folder: The folder for the records of a check for silent faults; "" for no check.
         check_steps: The number of optimizer steps after which to stop.
@@ -137,7 +138,7 @@ def _set_threads(threads: int) -> None:
 
 
 def _print_error(error: BaseException) -> None:
-    """Print an error like Python, beginning with the script's first frame."""
+    """Print an error as Python does, beginning with the script's first frame."""
     trace = error.__traceback__
     while trace is not None and is_course_code(trace.tb_frame.f_code):
         trace = trace.tb_next

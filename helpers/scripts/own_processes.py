@@ -99,7 +99,7 @@ class OwnProcesses:
         return True
 
     def _guard_parent(self) -> None:
-        """Refuse a script that starts some ranks and is also a rank itself, with an explanation."""
+        """Refuse, with an explanation, a script that starts some ranks and is also a rank itself."""
         from torch import distributed as dist
 
         original = dist.init_process_group

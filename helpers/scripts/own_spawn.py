@@ -57,7 +57,7 @@ def install(rank: int, world_size: int, script: str) -> None:
 
 
 def refuse_shared_objects(script: str, args: tuple[Any, ...], receivers: str) -> None:
-    """Raise StartsProcesses for an object that can only be shared if one process makes it for all of them."""
+    """Raise StartsProcesses for an object that is shared only if one process creates it for the others."""
     for value in args:
         if type(value).__module__.startswith("multiprocessing."):
             raise StartsProcesses(

@@ -99,7 +99,7 @@ class ScriptJob:
             )
 
     def environment(self, rank: int) -> dict[str, str]:
-        """Return those variables of a rank that differ from a launch on one machine."""
+        """Return those of a rank's variables that differ from a launch on one machine."""
         ranks_per_node = self.world_size // self.nnodes
         node, local_rank = divmod(rank, ranks_per_node)
         return {
@@ -111,7 +111,7 @@ class ScriptJob:
         }
 
     def threads(self) -> int:
-        """Return the number of threads per operation, chosen like torchrun; 0 for torch's default."""
+        """Return the number of threads per operation, chosen as by torchrun; 0 for torch's default."""
         asked = {**os.environ, **(self.env or {})}.get(THREADS_VARIABLE, "")
         if asked.isdigit() and int(asked):
             return int(asked)
@@ -130,8 +130,8 @@ def run_job(
 
     Args:
         job: The script and its options.
-        display: Shows the ranks' positions.
-        show_output: Receives each rank's output as soon as it is printed.
+        display: The display for the ranks' positions.
+        show_output: A function that receives each rank's output as soon as it is printed.
         record_values: Whether a reader may step through the run and look at its tensors.
         check_folder: The folder for the ranks' records in a check for silent faults; "" for no check.
     """
@@ -188,7 +188,7 @@ def check_job(
 
 
 def _is_consequence_of_stop(run: Run, records: Sequence[RankRecords]) -> bool:
-    """Return whether a run only failed because others still needed the ranks stopped by the check."""
+    """Return whether a run failed only because other ranks still needed ranks stopped by the check."""
     failure = run.failure
     if isinstance(failure, Deadlock):
         return not all(each.stopped for each in records)

@@ -365,7 +365,7 @@ class _Finder:
                 return
 
     def _training_inputs(self, rank: int, pair: set[int]) -> list[InputRecord]:
-        """Return a rank's inputs of models whose gradients are reduced with the other rank of the pair."""
+        """Return a rank's inputs to models whose gradients are reduced with the other rank of the pair."""
         records = self.ranks[rank]
         met = {
             r
@@ -431,7 +431,7 @@ def _any_ddp(step: StepRecord) -> bool:
 
 
 def _names(parameters: Sequence[ParameterRecord]) -> str:
-    """Return names of parameters: `head.weight`, or `head.weight and 3 more`."""
+    """Return the names of parameters: `head.weight`, or `head.weight and 3 more`."""
     first = f"`{parameters[0].name}`"
     return (
         first

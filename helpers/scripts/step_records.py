@@ -27,7 +27,7 @@ class TensorDigest:
     """A tensor represented by a few numbers.
 
     Attributes:
-        hash: Equal if all bits are equal.
+        hash: A number that is equal for tensors in which all bits are equal.
         sums: The sum of each part.
         sizes: The sum of absolute values of each part, as the scale for differences.
         count: The number of elements of a part.
@@ -61,8 +61,9 @@ class ParameterRecord:
     """A parameter before a step.
 
     Attributes:
-        key: "" if all ranks should hold the same values; otherwise ranks with the same key should.
-        ddp: The ranks among which DDP reduces its gradient; empty if DDP does not.
+        key: "" if all ranks should hold the same values; otherwise, ranks with the same key should hold the
+            same values.
+        ddp: The ranks among which DDP reduces its gradient; empty if DDP does not reduce it.
         reduced: The number of times that the script's own calls reduced its gradient since the last step.
         met: The ranks with which the script's own calls have shared the parameter or its gradient at any
             time.
@@ -85,8 +86,8 @@ class StepRecord:
     Attributes:
         optimizer: Its number, in the order of the first steps of this rank's optimizers.
         step: The number of steps that it has taken.
-        rates: The learning rates of its groups.
-        reduced_at: The line of the script's own last reduction of a gradient.
+        rates: The learning rates of its parameter groups.
+        reduced_at: The line at which the script itself last reduced a gradient.
         is_last: Whether this is the state at the end, without gradients.
     """
 
@@ -130,7 +131,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class LoadRecord:
-    """A call of `load_state_dict` of a module."""
+    """A call of a module's `load_state_dict`."""
 
     line: Line | None
     step: int

@@ -53,7 +53,7 @@ _MIN_ROW_ELEMENTS = 4
 
 @dataclass
 class _Watched:
-    """The known facts about one optimizer."""
+    """The facts known about one optimizer."""
 
     number: int
     kind: str
@@ -94,7 +94,7 @@ class _Call:
 
 @dataclass
 class StepWatch:
-    """Watches one rank. max_steps: an optimizer that begins another step after these stops the rank."""
+    """Watches one rank. max_steps: a rank is stopped if an optimizer begins a later step."""
 
     writer: Writer
     max_steps: int
@@ -245,7 +245,7 @@ class StepWatch:
         )
 
     def _note_meetings(self, call: _Call, parameters: Sequence[torch.Tensor], size: int) -> None:
-        """Record the parameters that were passed to a direct call of the script, or whose gradients were."""
+        """Record the parameters that the script passed directly to a call, or whose gradients it passed."""
         has_met = False
         for parameter in parameters:
             for tensor, is_gradient in ((parameter, False), (parameter.grad, True)):
@@ -512,7 +512,7 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 
 @dataclass(frozen=True)
 class _Owners:
-    """By a parameter's id: its name, the ranks among which DDP reduces it, and whether FSDP splits it."""
+    """For each parameter's id, its name, the ranks among which DDP reduces it, and whether FSDP splits it."""
 
     names: dict[int, str]
     ddp: dict[int, list[int]]
@@ -520,7 +520,7 @@ class _Owners:
 
 
 def _find_owners() -> _Owners:
-    """Collect this data from all modules of the process."""
+    """Collect the data of `_Owners` from all modules of the process."""
     owners = _Owners({}, {}, set())
     modules = [value for value in gc.get_objects() if issubclass(type(value), torch.nn.Module)]
     for module in modules:

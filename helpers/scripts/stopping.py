@@ -1,6 +1,6 @@
 """End a script's run by a signal, which the ranks receive as under torchrun, with time to exit.
 
-Ctrl-C only reaches this process, because each rank has a separate session.
+Ctrl-C reaches only this process, because each rank has a separate session.
 """
 
 from __future__ import annotations

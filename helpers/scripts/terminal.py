@@ -28,7 +28,7 @@ class RankOutput:
 
     Attributes:
         stream: The stream to print to.
-        before: Called before lines are printed.
+        before: A function called before lines are printed.
         last_s: The time of the last output, by a monotonic clock.
         is_closed: Whether the reader has closed the stream, for example `head` at its last line.
     """
@@ -58,7 +58,7 @@ class RankOutput:
         self.erase_line()
 
     def show_line(self, text: str) -> None:
-        """Show a line that the next output replaces. This only works on a terminal."""
+        """Show a line that the next output replaces. This works only on a terminal."""
         width = shutil.get_terminal_size().columns
         self.stream.write(_ERASE_LINE + text[: width - 1])
         self.stream.flush()
@@ -89,7 +89,7 @@ class RankOutput:
 
 
 class TerminalDisplay(NoDisplay):
-    """Shows each rank's position in one line while there is no output. This only works on a terminal."""
+    """Shows each rank's position in one line while there is no output. This works only on a terminal."""
 
     def __init__(self, output: RankOutput) -> None:
         self._output = output

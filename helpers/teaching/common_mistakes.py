@@ -1,6 +1,6 @@
 """List the usual wrong answers for teachers: the known mistakes, with readable sentences.
 
-Names in braces, which verdicts replace by facts of the case, are shown as names in angle brackets.
+Names in braces, which verdicts replace with facts of the case, are shown as names in angle brackets.
 """
 
 from __future__ import annotations

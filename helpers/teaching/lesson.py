@@ -33,7 +33,7 @@ _QUIZ_PATTERN = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Cell:
-    """A piece of a notebook under one heading. outputs: in Jupyter's format, only for code."""
+    """A piece of a notebook under one heading. outputs: the outputs of code, in Jupyter's format."""
 
     is_code: bool
     source: str
@@ -66,7 +66,7 @@ class Cell:
 # Compare parts by identity, because they are looked up very often while making a program.
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The cells under one heading. exercise: None if it is not an exercise."""
+    """The cells under one heading. exercise: the exercise, or None for other parts."""
 
     title: str
     cells: tuple[Cell, ...]

@@ -2,8 +2,8 @@
 
     path + lessons -> steps -> sessions -> text
 
-`course sessions --path ddp` prints it. All parts of the path are taught in order, and a session may end
-between any two parts. The minutes of an exercise are in its heading, while those of other parts are
+`course sessions --path ddp` prints this text. All parts of the path are taught in order, and a session may
+end between any two parts. The minutes of an exercise are in its heading, while those of other parts are
 estimated.
 """
 
@@ -113,7 +113,7 @@ def _describe_line(line: ProgramLine) -> str:
 
 
 def _heading_range(lines: Sequence[ProgramLine]) -> str:
-    """Return the first and the last heading of explained parts, "" for other lines."""
+    """Return the first and the last heading of explained parts, or "" for other lines."""
     parts = [line.step.part for line in lines if line.step and not line.step.part.exercise]
     titles = [f"“{part.title}”" for part in parts]
     return " to ".join(dict.fromkeys((titles[0], titles[-1]))) if titles else ""

@@ -91,6 +91,6 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def questions(markdown: str) -> list[str]:
-    """Return the questions in a Markdown text."""
+    """Return the questions in Markdown text."""
     found = [each for block in blocks(markdown) if is_prose(block) for each in sentences(block)]
     return [each for each in found if each.rstrip('*")').endswith("?")]

@@ -1,6 +1,6 @@
-"""Read the files of reveal.js, which shows a page's sections as slides, from sphinx-revealjs.
+"""Read from sphinx-revealjs the files of reveal.js, which shows a page's sections as slides.
 
-These are embedded in each page, so that a talk consists of one file.
+These files are embedded in each page, so that a talk consists of one file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class RevealAssets:
-    """Embedded files. style: CSS. scripts: reveal.js, followed by its speaker view."""
+    """Embedded files. style: the CSS. scripts: reveal.js, followed by its speaker view."""
 
     style: Markup
     scripts: tuple[Markup, ...]

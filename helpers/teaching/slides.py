@@ -40,7 +40,7 @@ from helpers.teaching.reveal import read_reveal
 CODE_LINES = 22
 """Maximum number of legible program lines on one slide."""
 SIDE_COLUMNS = 58
-"""Maximum line length for a program to be shown next to its output."""
+"""Maximum line length of a program that is shown next to its output."""
 PLAYER_LINES = 19
 PICTURE_LINES = 40
 """Height, in lines of a program, of a square picture that is as wide as a slide."""
@@ -58,7 +58,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Output:
-    """One output of a cell. lines: its height in lines of a program. is_narrow: fits half a slide."""
+    """One output of a cell. lines: its height in lines of a program. is_narrow: if it fits half a slide."""
 
     html: str
     lines: int
@@ -102,13 +102,15 @@ def write_slides(
     further: bool = False,
     solutions: bool = False,
 ) -> Path:
-    """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return it.
+    """Write the slides of solved notebooks, or of parts of them, into the file `path`. Return `path`.
 
     Args:
-        learning_path: The path that the parts belong to. Its slides open with its goal, and have one slide
-            per heading. run: Run the notebooks first, so that timelines play. Otherwise the stored,
-        still pictures are used. further: Include the optional exercises. solutions: End each exercise
-        with its solution.
+        learning_path: The path that the parts belong to. Its slides open with its goal, and there is one
+            slide per heading.
+        run: Whether to run the notebooks first, so that timelines can be played. Otherwise the stored, still
+            pictures are used.
+        further: Whether to include the optional exercises.
+        solutions: Whether to end each exercise with its solution.
     """
     assets = (
         read_reveal()
@@ -128,7 +130,7 @@ def build_deck(
     further: bool = False,
     solutions: bool = False,
 ) -> Deck:
-    """Make the slides of solved notebooks, with the parts that belong to each stop."""
+    """Create the slides of solved notebooks, with the parts that belong to each stop."""
     taught: list[Part] = []
     answers: dict[str, str] = {}
     title = learning_path.title if learning_path else ""

@@ -10,7 +10,7 @@ In a rank:
     c10d_ops              a table of torch's operations, with the recorded arguments of each
     recorder              the records of the calls
     frames                the learner's line and torch's function on the stack
-    tensor_summary        a tensor's values as a short text
+    tensor_summary        a tensor's values as a short string
     log                   the records in memory shared by launcher and rank
 In the launcher:
     collector             records of all ranks, combined into a trace

@@ -1,8 +1,8 @@
 """A table of the `c10d::*` ops, with each op's recorded arguments and the backend's method that it calls.
 
 torch's kernels (torch/csrc/distributed/c10d/Ops.cpp) all have the same structure: they find the backend for
-the device, put the numbers into an options object, and call one method. So a single function makes all of our
-kernels from this table and the names in each op's schema.
+the device, put the numbers into an options object, and call one method. So a single function creates all of
+our kernels from this table and the names in each op's schema.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Priority(IntEnum):
 
     A cause must be tried before all of its consequences. For example, two ranks with different tags also wait
     for each other, so tags are tried before cycles. Causes of the same priority are not consequences of each
-    other. If a world has two of them, either explains it, and the first one in the table is reported.
+    other. If a world has two such causes, either of them explains it, and the first in the table is reported.
     """
 
     DIFFERENT_CALLS = 1
@@ -52,7 +52,7 @@ class Priority(IntEnum):
     WRONG_LINE = 2
     """A rank waits for an action that no other rank will take, even if the other ranks continue."""
     ENDED_RANK = 3
-    """A rank has made its last call, and another rank needs one more."""
+    """A rank has made its last call, but another rank needs one more call."""
     WRONG_PAIR = 4
     """Two calls look like a pair, but differ."""
     CYCLE = 5
@@ -75,7 +75,7 @@ class Cause:
         name: A short name, used by tests.
         find: A function that returns a diagnosis if a stuck world has this cause, and None otherwise.
         certain: Whether the cause alone proves that no rank can continue. Without a certain cause, a timeout
-            is only explained if the world is known to be hopeless.
+            is explained only if the world is known to be hopeless.
     """
 
     name: str
@@ -135,8 +135,8 @@ def explanations(
     """Yield the causes that fit a stuck world, each with its diagnosis, in the order of their priorities.
 
     Args:
-        after: Leave out causes up to this priority.
-        only_certain: Leave out causes that are not certain.
+        after: The priority up to which causes are left out.
+        only_certain: Whether to leave out causes that are not certain.
     """
     for cause in sorted(CAUSES, key=lambda cause: cause.priority):
         if cause.priority > after and (cause.certain or not only_certain):

@@ -58,7 +58,7 @@ def _describe_two_groups(one: Event, other: Event, world: StuckWorld) -> Diagnos
 
 
 def _is_usual_order(first: Event, second: Event, trace: Trace) -> bool:
-    """Return whether some rank has made a call on the line of `first`, then one on the line of `second`."""
+    """Return whether some rank has made a call on the line of `first`, then on the line of `second`."""
     # The groups may differ between ranks, as in a mesh, so compare lines.
     if first.where is None or second.where is None or first.where == second.where:
         return False

@@ -30,7 +30,7 @@ def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
-    """Find a send and a receive between the same two ranks that only differ in their tags."""
+    """Find a send and a receive between the same two ranks that differ only in their tags."""
     calls = [wait.event for wait in world.call_waits]
     for send in (call for call in calls if call.op == "send"):
         for recv in (call for call in calls if call.op == "recv"):

@@ -44,7 +44,7 @@ def find_local_group(world: StuckWorld) -> Diagnosis | None:
 
 
 def _ranks_in_local_synchronization(states: Sequence[RankState]) -> tuple[int, ...]:
-    """Return the ranks that make groups with use_local_synchronization, if they include all members."""
+    """Return the ranks that create groups with use_local_synchronization, if they include all members."""
     making_groups = [state for state in states if state.makes_group and state.needs]
     ranks = tuple(state.rank for state in making_groups)
     are_complete = all(set(ranks).issuperset(state.needs) for state in making_groups)

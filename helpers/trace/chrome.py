@@ -50,7 +50,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 
 def _assign_rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
-    """Yield each event of a rank with its row: the first one that is free when the event begins."""
+    """Yield each event of a rank with its row: the first row that is free when the event begins."""
     # Perfetto draws overlapping slices wrongly if they are on one thread, so put them into separate rows.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
@@ -107,7 +107,7 @@ def _arguments(event: Event) -> dict[str, Any]:
 def _flow_records(
     number: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield both ends of an arrow. Each end must lie within a slice, and the second not before the first."""
+    """Yield both ends of an arrow. Each lies within a slice, and the second does not precede the first."""
     send, recv = message.send, message.recv
     if recv is None:
         return

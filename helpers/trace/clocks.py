@@ -2,7 +2,7 @@
 
     Trace with hosts -> _find_causes (ends that cannot precede certain begins) -> a shift per host -> Trace
 
-When a launch begins, the hosts report their clocks. A reported clock is only exact to half of the time
+When a launch begins, the hosts report their clocks. A reported clock is exact only to within half of the time
 between question and answer. The trace itself contains more evidence: a receive ends after its send has begun,
 and an all_reduce ends on each rank after it has begun on all of them. Each such pair limits the offset of two
 clocks. Together, all pairs are a system of difference constraints, which the Bellman-Ford algorithm solves

@@ -1,8 +1,8 @@
 """Turn the ranks' records into a `Trace` during the run.
 
-The launcher feeds the records to a collector. If a rank writes false or broken records, it can only spoil the
-trace of its run. A record is one line of JSON: an array that consists of its kind, followed by the fields of
-the class for this kind.
+The launcher feeds the records to a collector. If a rank writes false or broken records, it can spoil only the
+trace of its own run. A record is one line of JSON: an array that consists of its kind, followed by the fields
+of the class for this kind.
 """
 
 from __future__ import annotations
@@ -240,9 +240,10 @@ class Collector:
     """The known calls of all ranks in one task.
 
     Attributes:
-        place_of: Returns a `Place`, with the reader's name of the cell, for a line reported by a rank.
-        max_members: The maximum size of a group, by default all ranks.
-        clocks: Each rank's clock minus the launcher's, in ns, by default 0.
+        place_of: A function that returns a `Place`, with the reader's name of the cell, for a line reported
+            by a rank.
+        max_members: The maximum size of a group; by default, the number of ranks.
+        clocks: Each rank's clock minus the launcher's clock, in ns; by default 0.
         left_out: Number of calls dropped by `drop_ended_calls`.
         change_count: A number that grows with every record, so that the detector notices any activity.
     """
@@ -276,7 +277,7 @@ class Collector:
         ]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
-        """Read lines written by one rank, and count the invalid ones."""
+        """Read lines written by one rank, and count the invalid lines."""
         if not lines:
             return
         if self._bad_line_counts[rank] > _MAX_BAD_LINES:  # Stop parsing the rank's lines.
@@ -366,7 +367,7 @@ class Collector:
         )
 
     def call(self, rank: int, seq: int) -> _Call:
-        """Return a call of this task, or an unmatched one of an earlier task. Otherwise raise KeyError."""
+        """Return a call of this task, or an unmatched call of an earlier task. Otherwise raise KeyError."""
         return self._calls[rank].get(seq) or self._earlier_calls[rank][seq]
 
     def trace_for_diagnosis(self) -> Trace:

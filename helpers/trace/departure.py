@@ -1,4 +1,4 @@
-"""Find the rank that left a group during communication, because its peers only report a lost connection."""
+"""Find the rank that left a group during communication, because its peers report only a lost connection."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Event:
     Attributes:
         op: The operation: "send", "recv", one of `COLLECTIVES`, or "span".
         call: The function that the learner called ("isend", "all_gather_object", ...); the same as `op` if
-            C++ made the call (DDP); the name of a span.
+            C++ made the call (DDP). For a span, this is its name.
         group, group_ranks: The process group's name and its members as global ranks.
         peer, root: Global ranks; None if the op has none. The peer of a recv from any source is None until
             the recv has ended.
@@ -63,15 +63,15 @@ class Event:
         dtype, shapes: The dtype of the first of these tensors, e.g. "float32", and the shapes of all of them.
         reduce_op: "SUM", "AVG", ... for reductions.
         gives, takes: For an all_to_all, the numbers of elements that this rank sends to and receives from
-            each member. For a scatter they are the same, but only the root has `gives`, and `takes` is one
+            each member. A scatter also has these fields, but only the root has `gives`, and `takes` is one
             number.
         by: The file of torch that made the call for the learner ("nn/parallel/distributed.py" for DDP's
             forward), or "" if the learner's line directly called a function of torch.distributed.
         asynchronous: Whether the call returned before the transfer had ended (isend, irecv, async_op=True).
-        start_ns: The time when the call was issued. All times are from the machine's monotonic clock, which
-            is the same for all ranks.
-        wait_ns: The time when the rank began to wait for the call; None if it never did.
-        end_ns: The time when its Work had finished; None if no end was recorded.
+        start_ns: The time at which the call was issued. All times are from the machine's monotonic clock,
+            which is the same for all ranks.
+        wait_ns: The time at which the rank began to wait for the call; None if it never did.
+        end_ns: The time at which its Work had finished; None if no end was recorded.
         where: The learner's line.
         callers: The lines of the learner's functions that led to it, the nearest first.
         before: The values of the input tensors, in the format of `summarize`; "" unless a reader will step

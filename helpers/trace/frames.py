@@ -1,4 +1,4 @@
-"""Find the learner's lines on a rank's stack, and the function of torch called by them."""
+"""Find the learner's lines on a rank's stack, and the function of torch called by these lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 
 @functools.cache
 def code_kind(code: CodeType) -> str:
-    """Return the kind of a function, by its code."""
+    """Return the kind of a function with this code."""
     name = code.co_filename
     # Use the file instead of the module's name, because code can choose its module's name.
     engine_prefixes = (
@@ -56,14 +56,14 @@ def is_course_code(code: CodeType) -> bool:
 
 
 def learner_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of the learner's code, from this one outwards."""
+    """Return the innermost frame of the learner's code, searching from this frame outwards."""
     while frame is not None and code_kind(frame.f_code) is not LEARNER:
         frame = frame.f_back
     return frame
 
 
 def learner_callers(frame: FrameType | None) -> tuple[FrameType, ...]:
-    """Return the learner's frames outside this one, the nearest first, up to a limit.
+    """Return the learner's frames outside this frame, the nearest first, up to a limit.
 
     The search ends at the course's frame that called the learner's function: frames further out only start
     the rank.
@@ -87,7 +87,7 @@ def frame_line(frame: FrameType) -> FrameLine:
 
 
 def clip_text(text: str, max_length: int = 4096) -> str:
-    """Return at most `max_length` characters of a text, as a plain str that is valid in JSON."""
+    """Return at most `max_length` characters of `text`, as a plain str that is valid in JSON."""
     # Call the methods of str itself, because a subclass's methods may do anything. File names and messages
     # may contain bytes that are not UTF-8. Python represents them as surrogates, which a strict decoder
     # rejects.

@@ -282,7 +282,7 @@ def _record_wait(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _record_use(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of Work that reads its state without waiting."""
+    """Wrap a method of Work that reads its state without waiting, to record this use."""
 
     @functools.wraps(method)
     def use(work: dist.Work, *args: Any, **kwargs: Any) -> Any:

@@ -66,7 +66,7 @@ class Log:
         self._written += len(data)
 
     def rewind(self) -> None:
-        """Write from the start again. Only call this when the launcher has read everything."""
+        """Write from the start again. Call this only when the launcher has read everything."""
         with self._lock:
             self._written = self._confirmed = 0
 
@@ -74,7 +74,7 @@ class Log:
 class Logs:
     """The launcher's side: one file in memory, with a slice for each rank of a world.
 
-    confirms: whether ranks may overwrite records that were read.
+    confirms: whether ranks may overwrite records that have been read.
     """
 
     def __init__(self, world_size: int, confirms: bool = False) -> None:
@@ -165,7 +165,7 @@ class Logs:
 
 
 def write_new(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
-    """Write a rank's `read_new` into its launcher's file."""
+    """Write the result of a rank's `read_new` into the file of its launcher."""
     end = start + len(chunk)
     if not 0 <= start <= end <= _capacity():
         raise ValueError(f"records beyond the end of a slice: {end}")

@@ -57,7 +57,7 @@ class Difference:
 def first_difference(trace: Trace, only_stuck: bool = True) -> Difference | None:
     """Return the first differing calls of a group's ranks; None if there are none.
 
-    only_stuck: only look at groups with an unfinished call, because in other groups no rank waits.
+    only_stuck: whether to look only at groups with an unfinished call, because in other groups no rank waits.
     """
     groups: dict[tuple[str, tuple[int, ...]], list[Collective]] = defaultdict(list)
     for collective in trace.collectives():
@@ -113,7 +113,7 @@ def _are_at_different_lines(difference: Difference, before: Sequence[Collective]
 
 
 def _find_skipping_rank(difference: Difference, before: Sequence[Collective]) -> int | None:
-    """Return the rank that deviates from the usual order of its calls, while the other rank continues in it.
+    """Return the rank that deviates from the usual order of its calls, while the other rank follows it.
 
     For example, the rank has caught an exception and continued with its next step.
     """
@@ -180,8 +180,8 @@ def _find_extra_call(collectives: Sequence[Collective], end: int, depth: int) ->
 def _is_extension(more: Sequence[int], fewer: Sequence[int]) -> bool:
     """Return whether `more` turns into `fewer` when all lines are removed that only `more` contains.
 
-    If a rank has a separate branch with the same call, the lines differ, but neither list equals the other
-    one with additional lines. Either list may end early, at the call in which its rank is waiting.
+    If a rank has a separate branch with the same call, the lines differ, but neither list consists of the
+    other list and additional lines. Either list may end early, at the call in which its rank is waiting.
     """
     if fewer[0] not in more:
         return False

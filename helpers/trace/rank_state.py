@@ -9,7 +9,7 @@ from helpers.trace.joins import JoinCall
 
 FINISHED_STATES = frozenset({"returned", "failed", "died"})
 GROUP_MAKERS = frozenset({"new_group", "split_group"})
-"""Functions of torch that make a process group, and wait for other ranks."""
+"""Functions of torch that create a process group, and wait for other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class RankState:
     Attributes:
         state: "running", "returned", "failed" or "died".
         blocked: The call that it waits for, if any.
-        pending: All its unfinished calls.
+        pending: All of its unfinished calls.
         inside: The torch function that its main thread is in; "" if the thread is in the learner's code.
         at: The learner's line.
         keys: The keys of a store that it waits for.

@@ -48,7 +48,7 @@ _END_FORMAT = '["end",%d,%d,%s,%s]'
 
 
 class Recorder:
-    """Makes records of a rank's calls, from any thread, and passes them to `write` in order."""
+    """Creates records of a rank's calls, from any thread, and passes them to `write` in order."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Recorder:
         self._inherited: weakref.WeakSet[dist.ProcessGroup] = weakref.WeakSet()
 
     def bind_work(self, work: dist.Work | None) -> None:
-        """Store that `work` was returned by the last call of this thread."""
+        """Remember that `work` was returned by the last call of this thread."""
         # Until now our kernel kept the Work's Python object alive, so that this is the same object. From
         # now on only the caller keeps it alive, because an unreferenced Work must be destroyed.
         thread_state = self._thread_state.__dict__
@@ -120,7 +120,7 @@ class Recorder:
     ) -> None:
         """Record the values in a call's tensors now, and in its result tensors when the call ends.
 
-        Does not keep the tensors alive, because recording must not change memory use.
+        The tensors are not kept alive, because recording must not change memory use.
         """
         self._write_values(seq, summarize(tensors), None)
         self._results[seq] = [weakref.ref(tensor) for tensor in results]
@@ -164,7 +164,7 @@ class Recorder:
         return seq
 
     def track_work(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
-        """Track a call's Work, because the call ends when the Work does."""
+        """Track a call's Work, because the call ends when the Work ends."""
         self._thread_state.work = work
         if work is None:
             self.record_end(seq)
@@ -181,8 +181,8 @@ class Recorder:
     def finish_task(self) -> None:
         """Wait briefly for the callbacks of finished transfers, and record the existing groups.
 
-        Must be called after each task, because the limit of events starts again with the next one.
-        Groups are recorded because each has separate connections, even if no call has used it.
+        Must be called after each task, because the limit of events starts again with the next task.
+        Groups are recorded because each group has separate connections, even if no call has used it.
         """
         deadline = time.monotonic() + CALLBACK_TIMEOUT_S
         while time.monotonic() < deadline and any(

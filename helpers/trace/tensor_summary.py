@@ -1,4 +1,4 @@
-"""Write the values of a few tensors as one short text, for a reader who steps through a run.
+"""Write the values of a few tensors as one short string, for a reader who steps through a run.
 
 Memory is read directly, without operations of torch, so that a learner's profiler, mode or counter does not
 notice. This takes a few microseconds, even for a large tensor.

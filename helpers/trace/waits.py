@@ -1,4 +1,4 @@
-"""Determine which ranks wait for which others, and whether these waits can still end."""
+"""Determine which ranks wait for which other ranks, and whether these waits can still end."""
 
 from __future__ import annotations
 

@@ -33,20 +33,20 @@ def describe_tag(event: Event) -> str:
 
 
 def has_or_have(members: Collection[object]) -> str:
-    """Return the verb for a number of ranks."""
+    """Return "has" or "have", whichever agrees with the number of members."""
     return "have" if len(members) > 1 else "has"
 
 
 def is_or_are(members: Collection[object]) -> str:
-    """Return the verb for a number of ranks."""
+    """Return "is" or "are", whichever agrees with the number of members."""
     return "are" if len(members) > 1 else "is"
 
 
 def it_or_them(members: Collection[object]) -> str:
-    """Return the pronoun for a number of ranks."""
+    """Return "it" or "them", whichever agrees with the number of members."""
     return "them" if len(members) > 1 else "it"
 
 
 def does_or_do(members: Collection[object]) -> str:
-    """Return the verb for a number of ranks."""
+    """Return "does" or "do", whichever agrees with the number of members."""
     return "does" if len(members) == 1 else "do"

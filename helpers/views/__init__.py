@@ -1,7 +1,7 @@
 """Draw runs and results with pure functions: lanes, timeline, traffic, wait graph.
 
-Importing this package or one of its modules does not import matplotlib, which is only imported when the
-first picture is drawn.
+Importing this package or one of its modules does not import matplotlib, which is imported only when the first
+picture is drawn.
 
 From results to views:
     show             the view of each result
@@ -33,7 +33,7 @@ Views of data and plans:
     schedule_times   the times of a schedule
     step_lanes       a training step of several runs
     curve            measured curves
-    divergence       the distance between two trainings
+    divergence       the distance between two training runs
 Views of a check:
     verdict          a check's result for its reader
     failed_case      the description of a failed case

@@ -62,7 +62,7 @@ Blocks = tuple[Block, ...]
 def before_after(run: Run, *, title: str | None = None) -> Picture:
     """Draw a run in which each rank returned (before, after).
 
-    before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing". Let each
+    before, after: a tensor, a number, a list of these (drawn side by side), or None for "nothing". Let each
     rank return a copy (`x.clone()`) as `before`, because most collectives write into their tensor. A number
     that occurs in the `before` of exactly one rank is drawn in that rank's color. If it occurs in the
     `before` of several ranks, including the rank that has it now, it is drawn in the color of this rank. All

@@ -1,4 +1,4 @@
-"""Draw the distance between two trainings, step by step, on a logarithmic axis."""
+"""Draw the distance between two training runs, step by step, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ZERO_DRAWN_AT = 1e-17
 """The height at which a difference of exactly zero is drawn, because a logarithmic axis has no zero."""
 
 _ROUNDING_ERROR = 1e-13
-"""The limit below which differences only come from the order of additions in float64."""
+"""The limit below which differences come only from the order of additions in float64."""
 
 
 def divergence(
@@ -23,9 +23,9 @@ def divergence(
     target: float | None = None,
     title: str | None = None,
 ) -> Picture:
-    """Draw, for each pair of trainings, the largest difference of a weight after every step.
+    """Draw, for each pair of training runs, the largest difference in any weight after every step.
 
-    pairs: name -> (weights after each step, weights of the other training), one tensor per step. target: an
+    pairs: {name: (weights of one run, weights of the other run)}, with one tensor per step. target: an
     allowed difference, drawn as a line. The text contains the names and lengths of the pairs, but no
     measured value.
     """

@@ -43,10 +43,10 @@ _PART_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The shares of a mark's color in its area and in its edge. The remaining share is the background's
-    color.
+    """The shares of a mark's color in its area and in its edge.
 
-    clear: whether the area is transparent, so that marks below it remain visible.
+    The remaining share is the background's color. clear: whether the area is transparent, so that marks below
+    it remain visible.
     """
 
     fill: float = 0.0
@@ -316,7 +316,7 @@ def _num(value: float) -> str:
 
 
 class _Brush:
-    """Paints on an image of a higher resolution than the result. Words have smooth edges and come last."""
+    """Paints on an image of a higher resolution than the result. Smooth words are painted last."""
 
     def __init__(self, image: Image, scale: float) -> None:
         from PIL import ImageDraw

@@ -83,7 +83,7 @@ def shown_rows(case: CaseRecord) -> list[Row]:
 
 
 def hidden_rows_text(case: CaseRecord) -> str:
-    """Return a text with the number of wrong ranks left out by `shown_rows`, or "" if there are none."""
+    """Return text with the number of wrong ranks left out by `shown_rows`, or "" if there are none."""
     wrong = sum(bool(row.problem) for row in case.rows)
     hidden = wrong - sum(bool(row.problem) for row in shown_rows(case))
     return f"... and {plural(hidden, 'more wrong rank')}" if hidden > 0 else ""
@@ -133,7 +133,7 @@ def _row_html(row: Row, fields: tuple[str, ...], is_alone: bool) -> str:
 
 
 def paragraph_html(text: str) -> str:
-    """Draw a text of several lines, with all its spaces."""
+    """Draw text of several lines, with all of its spaces."""
     style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
     return f'<pre style="{style}">{code_to_html(clip(clean(text), MAX_MESSAGE_CHARS))}</pre>'
 
@@ -144,5 +144,5 @@ def quiet_html(text: str) -> str:
 
 
 def indent(text: str) -> list[str]:
-    """Return a cleaned text of limited length as indented lines."""
+    """Return cleaned text of limited length as indented lines."""
     return [f"  {line}" for line in clip(clean(text), MAX_MESSAGE_CHARS).splitlines()]

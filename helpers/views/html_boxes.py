@@ -12,7 +12,7 @@ GREY = "rgba(128, 128, 128, 0.45)"
 
 
 def div(content: str, style: str = "") -> str:
-    """Return an element around HTML."""
+    """Return a `div` element around HTML."""
     attribute = f' style="{style}"' if style else ""
     return f"<div{attribute}>{content}</div>"
 

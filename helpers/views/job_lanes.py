@@ -1,6 +1,7 @@
 """Draw jobs under torchrun and mpiexec: the commands, and a lane for each process with its ending.
 
-Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is.
+Times, ports, process ids and folders are left out, so the result is reproducible if the processes' output is
+reproducible.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def lanes_html(run: Run, *, with_failure: bool = True) -> str:
     """Draw the lanes as HTML: the failure first, then one lane for each rank.
 
     If ranks were left waiting, a live page shows the run below the failure: the waits as a graph, and a
-    player with each rank's last call. In this case the lanes only contain the ranks' output.
+    player with each rank's last call. In this case, the lanes contain only the ranks' output.
     """
     lanes = lanes_of(run)
     notes = "".join(
@@ -178,7 +178,7 @@ def lanes_live_text(ranks: RunningRanks) -> str:
 
 
 def _replaceable_html(text: str) -> str:
-    """Return HTML with a text that the next update replaces. If no update comes, it shows that they stopped.
+    """Return HTML with text that the next update replaces. If there is none, it shows that updates stopped.
 
     The kernel may have been restarted, or the notebook saved and reopened. Without a kernel, only the page
     can show this state. If styles are removed, the text stays unchanged.

@@ -43,7 +43,7 @@ def require_live() -> None:
 def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]:
     """Display a widget. Return a function that removes it.
 
-    words: a text for a saved notebook, in which the widget would not work. html: the same text for a page.
+    words: text for a saved notebook, in which the widget would not work. html: the same text for a page.
     """
     view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
     html = html or f"<p><em>{escape(words)}</em></p>"
@@ -52,7 +52,7 @@ def show_controls(widget: Any, words: str, html: str = "") -> Callable[[], None]
 
 
 def show_part(data: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """Display a part of a cell's output, by type. Return a function that replaces it."""
+    """Display a part of a cell's output, given as {type: content}. Return a function that replaces it."""
     from IPython.display import display
 
     handle = display(data, raw=True, display_id=True)
@@ -97,5 +97,5 @@ def live_page(page: Path, data: dict[str, Any], still: str) -> str:
 
 
 def _compress(text: str) -> str:
-    """Compress a text to a tenth of its size, without characters that could end a script element."""
+    """Compress text to a tenth of its size, without characters that could end a script element."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""Sort a run's messages into rounds: in a round, a rank sends and receives at most one message each.
+"""Sort a run's messages into rounds, in which each rank sends at most one and receives at most one.
 
     Trace -> port_rounds() -> views/rounds (the picture), checks/rules (the rule)
 

@@ -48,7 +48,7 @@ def clean(text: str) -> str:
 
 
 def for_log(text: str) -> str:
-    """Clean a text for a terminal or a job's log, so that a CI interprets no line as a command."""
+    """Clean `text` for a terminal or a job's log, so that a CI interprets no line as a command."""
     return _COMMAND_PATTERN.sub("| ", clean(text)).replace("##[", "## [")
 
 
@@ -58,12 +58,12 @@ def _after_carriage_return(line: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut a text to `limit` characters, and mark the cut."""
+    """Cut `text` to `limit` characters, and mark the cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """Make a text fit into a label: cleaned, on one line, with at most `limit` characters."""
+    """Make `text` fit into a label: cleaned, on one line, with at most `limit` characters."""
     # Cut the text first, so that a label from megabytes of text takes no longer than a short one.
     return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
 
@@ -82,7 +82,7 @@ def split_lines(text: str, *, max_lines: int = 200, width: int = 500) -> tuple[s
 
 
 def code_to_html(text: str) -> str:
-    """Return a text as HTML, with text between backticks as code."""
+    """Return `text` as HTML, with parts between backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 

@@ -24,7 +24,7 @@ from helpers.views.timeline_layout import Layout, Steps
 from helpers.views.wait_graph import wait_graph
 
 MAX_PLAYED = 40_000
-"""Maximum number of calls sent to a page, enough for 16 ranks with 2,000 each. The earliest are kept."""
+"""Maximum number of calls sent to a page, for example 2,000 on each of 16 ranks. The earliest are kept."""
 PLAYER_SCRIPT = Path(__file__).with_name("player.js")
 
 
@@ -39,8 +39,8 @@ def player_data(
 
     Each call has a number in each column of `bars`. Texts and places are written once, and their columns
     contain indices. steps: (ns since the first event, kind of step, number of a call), in order. flights:
-    messages, as (step of the send, step of the receive or -1, heights of both). failure: its title, with code
-    between backticks. made: the time of the run in seconds since 1970, for a player that starts
+    messages, as (step of the send, step of the receive or -1, heights of both). failure: the failure's title,
+    with code between backticks. made: the time of the run in seconds since 1970, for a player that starts
     automatically.
     """
     texts: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _call_site(event: Event) -> tuple[str, int, str] | None:
 def _describe_ending(run: Run, failure: RankFailure) -> dict[str, Any]:
     """Describe the end of a blocked run: which ranks wait for which, in words and as a drawing.
 
-    ranks: the known state of each rank at the end, by its number.
+    In the result, `ranks` contains the known state of each rank at the end, by the rank's number.
     """
     ending: dict[str, Any] = {
         "ranks": {rank: one_line(text, 200) for rank, text in endings(run).items()},

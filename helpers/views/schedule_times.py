@@ -43,13 +43,12 @@ Lane = tuple[Piece, ...]
 
 
 def plan_lanes(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Return lanes with each action's earliest time. A forward takes 1, and half a backward takes `backward`
-    / 2.
+    """Return lanes with each action's earliest time.
 
-    orders[r]: the actions of rank r, such as ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage.
-    B and I need the B or I of the next stage, and the F of the same stage. W needs the I of the same stage.
-    A transfer takes no time. Raises ValueError for an invalid action, and for orders in which every rank
-    waits for another one.
+    A forward takes 1, and half a backward takes `backward` / 2. orders[r]: the actions of rank r, such as
+    ["F0", "F1", "B0", "B1"]. F needs the F of the previous stage. B and I need the B or I of the next stage,
+    and the F of the same stage. W needs the I of the same stage. A transfer takes no time. Raises ValueError
+    for an invalid action, and for orders in which every rank waits for another rank.
     """
     wanted = [
         [_parse_action(action, lane) for action in order] for lane, order in enumerate(orders)

@@ -1,4 +1,4 @@
-"""Draw full matrices and color each element by its holder's rank.
+"""Draw full matrices, and color each element by the rank that holds it.
 
     {name: full tensor}, Run of {name: this rank's part} -> holders() -> sharding() -> Picture
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CELL_COLORS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
 _MAX_ELEMENTS = 24
-"""The largest number of distinguishable rows or columns of a matrix."""
+"""The largest number of rows or columns of a matrix that can still be distinguished."""
 _CELL_INCHES = 0.3
 """The side of an element, in inches."""
 _MIN_COLUMNS = 8
@@ -29,7 +29,7 @@ _MIN_COLUMNS = 8
 _ALL_RANKS, _NO_RANK = "all", "–"
 
 Grid = list[list[tuple[int, ...]]]
-"""The holders of each element of a matrix, by row and column."""
+"""grid[row][column]: the ranks that hold this element of a matrix."""
 
 
 def sharding(tensors: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:

@@ -92,7 +92,7 @@ def step_lanes(
 
 
 def last_step(trace: Trace, rank: int, first: str) -> Step | None:
-    """Return a rank's step, which begins with its last span called `first`, or None without such a span."""
+    """Return a rank's step, which begins with its last span called `first`, or None if there is none."""
     events = trace.of(rank)
     begins = [event.seq for event in events if event.op == "span" and event.call == first]
     if not begins:

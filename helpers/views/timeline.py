@@ -66,7 +66,7 @@ class _Sheet:
 
     @property
     def crowded(self) -> bool:
-        """Whether there is no room above the bars, in which case only long bars have names."""
+        """Whether there is no room above the bars, in which case only long bars are labeled."""
         return len(self.layout.ranks) * self.rows > 24
 
     @property
@@ -267,7 +267,7 @@ def _draw_cross(x: float, y: float, step: int) -> Word:
 
 
 def _draw_names(sheet: _Sheet, size: float) -> Iterator[Mark]:
-    """Write the name of each bar above it, if there is room before the next one in its row."""
+    """Write the name of each bar above it, if there is room before the next bar in its row."""
     if sheet.row < size + 4:
         return
     following: dict[tuple[int, float], int] = {}

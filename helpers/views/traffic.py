@@ -180,7 +180,7 @@ def _draw_collectives(
 
 
 def _draw_heat_map(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
-    """Color the cells. Leave cells without messages empty, because 0 bytes differ from no message."""
+    """Color the cells. Leave cells without messages empty, because a message of 0 bytes is also a message."""
     import numpy as np
 
     values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
@@ -201,7 +201,7 @@ def _largest(rows: list[list[int]]) -> int:
 def _rank_ticks(
     axis: Axis, world_size: int, hosts: Sequence[str], form: str = "{host}  {rank}"
 ) -> None:
-    """Number the ranks. form: the form of the first rank of each host."""
+    """Number the ranks. form: the form of the label at each host's first rank."""
     ranks, first = range(0, world_size, max(1, -(-world_size // 32))), first_ranks(hosts)
     names = [
         form.format(rank=rank, host=one_line(first[rank], 20)) if rank in first else str(rank)

@@ -25,11 +25,11 @@ from helpers.course.programs import put_programs_first
 from helpers.course.progress import record_path
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-"""Kernelspecs of the course. They have the same names as Jupyter's kernelspecs, and are found first."""
+"""Kernelspecs of the course. They have the same names as Jupyter's kernelspecs, but are found first."""
 
 
 class MapHandler(APIHandler):
-    """Responds with the map of the course as HTML, from the progress of the person who runs this server.
+    """Responds with the course's map as HTML, based on the progress of the person who runs this server.
 
     A POST first records the path chosen by this person.
     """

@@ -48,13 +48,13 @@ def run_in_grid(
 
 _OTHER_JOB_WAIT = timedelta(seconds=1)
 INIT_SPAN_PREFIX = "init as "
-"""The first word of the name of a start's span: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
+"""The first words of a start's span, which is called "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
 
 
 def run_from_env(
     answer: Callable[[], Any], rank: int, world_size: int, address: str
 ) -> dict[str, Any]:
-    """Set a free port, like a launcher, call `answer()`, and describe the group that it started."""
+    """Set a free port as a launcher does, call `answer()`, and describe the group that it started."""
     store = open_check_store("port", world_size)
     if rank == 0:
         store.set("port", str(free_port()))
@@ -117,7 +117,7 @@ def _wait_for_other_job(job: str, start: str, world_size: int) -> None:
 def run_from_file(
     answer: Callable[[int, int, str, str], Any], rank: int, world_size: int, job_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Start several jobs one after the other, all with the same folder."""
+    """Start several jobs one after another, all with the same folder."""
     folder = launch_folder() / "meeting"
     folder.mkdir(exist_ok=True)
     found, used, real = {}, list[Path](), builtins.hash
@@ -156,7 +156,7 @@ def run_from_file(
 def watch_init(before_first: Callable[[], None] | None = None) -> Iterator[list[str]]:
     """Record each start of a group, under any name, as a span with its address and rank.
 
-    before_first: called before the first start by an address.
+    before_first: a function called before the first start that uses an address.
     """
     c10d: Any = distributed_c10d
     helper, rendezvous, calls = c10d._new_process_group_helper, c10d.rendezvous, list[str]()

@@ -11,7 +11,7 @@ from helpers.exercises.nb01_process_groups.in_ranks import INIT_SPAN_PREFIX
 from helpers.ranks.failures import Deadlock, RankTimeout
 
 TCP_STORE_ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
-"""For ranks that open a TCPStore. If a DNS reply is lost, glibc's resolver otherwise waits 5 s for it."""
+"""Variables for ranks that open a TCPStore. Without them, glibc's resolver waits 5 s for a lost reply."""
 _ATTEMPT_PATTERN = re.compile(
     rf"{INIT_SPAN_PREFIX}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>.*)"
 )
@@ -19,12 +19,12 @@ Call = re.Match[str]
 
 
 def starts_of(trace: Trace, rank: int) -> list[Call]:
-    """Return a rank's starts of a group: the passed rank, and the address."""
+    """Return (passed rank, address) for each time that a rank starts a group."""
     return [match for e in trace.spans.of(rank) if (match := _ATTEMPT_PATTERN.fullmatch(e.call))]
 
 
 def start_rounds(case: Case, run: Run) -> list[list[Call | None]]:
-    """Return each job's first starts by rank, then its second starts, and so on; None for a missing start."""
+    """Return each job's first starts by rank, then its second starts, and so on; a missing start is None."""
     found: list[list[Call | None]] = []
     for job in case.facts["jobs"]:
         calls = [starts_of(run.trace, rank) for rank in job]

@@ -1,4 +1,4 @@
-"""Run the cases of an exercise of notebook 02 strictly one after the other."""
+"""Run the cases of an exercise of notebook 02 strictly one after another."""
 
 from __future__ import annotations
 

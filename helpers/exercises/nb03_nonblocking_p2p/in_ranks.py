@@ -53,7 +53,7 @@ class InFlightTransfer:
 
 @contextmanager
 def keep_transfers() -> Iterator[list[InFlightTransfer]]:
-    """Keep every transfer in an adversarial world; finally complete the transfers without a wait."""
+    """Keep every transfer in an adversarial world; at the end, complete the transfers without a wait."""
     transfers: list[InFlightTransfer] = []
 
     def keep_work(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ def run_with_compute(
 def run_fill_and_send(
     answer: Callable[..., Any], rank: int, world_size: int, dst: int, messages: torch.Tensor
 ) -> Any:
-    """Call the answer on all ranks but `dst`, which receives the messages of one sender after the other.
+    """Call the answer on all ranks but `dst`, which receives the messages of one sender after another.
 
     Return the number of filled or sent buffers on a sender, and the received messages by rank on `dst`.
     """

@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 
 NEAR_2_60 = 1 << 60
-"""Near this number, two neighboring integers are the same float64."""
+"""A number near which two neighboring integers are the same float64."""
 
 
 def case(draw: Draw) -> Case:

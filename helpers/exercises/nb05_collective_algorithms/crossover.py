@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
 
 
 def crossover_bytes(alpha: float, beta: float, ranks: int) -> float:
-    """Return the message size in bytes from which a ring all-reduce is faster than recursive doubling.
+    """Return the size in bytes above which a ring all-reduce is faster than recursive doubling.
 
     At this size n, log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p). p is a power of two, at
     least 4.
@@ -89,7 +89,7 @@ def judge_fit(
 
 
 def explain_fit(alpha_ratio: float, beta_ratio: float, beta: float) -> str:
-    """Explain a wrong fit. The ratios are its alpha and beta, divided by the true ones."""
+    """Explain a wrong fit. The ratios are its alpha and beta, divided by the true alpha and beta."""
     if any(
         relative_error(ratio, unit) < 0.3
         for ratio in (alpha_ratio, beta_ratio)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EMPTY_TEXT = "no runs, so nothing is drawn"
 _GRID_COLOR = "#CCCCCC"
 _MAP_WIDTH, _MAX_ROW_WIDTH = 1.5, 8.8
-"""Width of one map, and largest width of a row of maps, in inches."""
+"""The width of one map, and the largest width of a row of maps, in inches."""
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 _Matrix = list[list[int]]
 

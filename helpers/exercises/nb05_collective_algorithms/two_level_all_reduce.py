@@ -72,7 +72,7 @@ def find_excess_between_hosts(trace: Trace, case: Case) -> str:
 
 
 def _forwards_broadcast(event: Event) -> bool:
-    """Return whether a rank other than the root forwards a broadcast, like all but the last of a chain."""
+    """Return whether a rank other than the root forwards a broadcast, as in a chain."""
     ranks = event.group_ranks
     if event.root not in ranks:
         return False

@@ -31,7 +31,7 @@ def run_with_absent_ranks(
 ) -> dict[str, Any]:
     """Call the answer on all ranks except the absent ones; return its value or, on rank 0, its error.
 
-    The result also has "asked": the timeouts passed to monitored_barrier, in seconds.
+    The result also contains "asked": the timeouts passed to monitored_barrier, in seconds.
     """
     timeouts: list[float] = []
     if rank in absent:
@@ -53,7 +53,7 @@ def run_with_absent_ranks(
 
 @contextmanager
 def _record_roll_calls(rank: int, present: list[int], timeouts: list[float]) -> Iterator[None]:
-    """Record the timeouts of monitored_barrier; shorten them once all ranks but absent ones are waiting.
+    """Record the timeouts of monitored_barrier; shorten them once all ranks that are present are waiting.
 
     Without that condition, a rank that is merely late on a busy machine would also be named.
     """

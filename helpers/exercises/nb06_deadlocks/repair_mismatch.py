@@ -17,7 +17,7 @@ from helpers.checks.author import *
 
 CLOSE_LOSSES = "near each other"
 MEAN_TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
-"""Allowed relative error of a mean; in other dtypes it is 1e-6."""
+"""The allowed relative error of a mean. In other dtypes, the allowed error is 1e-6."""
 
 
 def case(draw: Draw) -> Case:

@@ -38,7 +38,7 @@ def plural_ranks(ranks: list[int]) -> str:
 
 
 def find_wrong_order(trace: Trace, case: Case) -> str:
-    """Return the rank without a barrier between preparing and reading."""
+    """Return the rank that calls no barrier between preparing and reading."""
     for rank in range(case.world_size):
         events = trace.of(rank)
         for barrier in (event for event in events if event.op == "barrier"):

@@ -9,7 +9,7 @@ from helpers.checks.author import *
 
 OPS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 Table = dict[int, tuple[str, list[int]]]
-"""collective_seq_id -> the function called by a rank, and the size of its tensor."""
+"""{collective_seq_id: (function called by a rank, size of its tensor)}"""
 
 
 def draw_tables(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
@@ -47,7 +47,7 @@ def draw_tables(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> l
 
 
 def delete_oldest(draw: Draw, table: Table, limit: int) -> None:
-    """Delete some of the oldest entries, but none from number `limit` on."""
+    """Delete some of the oldest entries, but no entries from number `limit` on."""
     for seq in range(1, draw.whole(1, limit)):
         del table[seq]
 
@@ -79,7 +79,7 @@ def minority_ranks(values: list[Any]) -> list[int]:
 
 
 def read_dumps(tables: Sequence[Table]) -> Answer:
-    """Return the first fault. At each number, a missing call comes before a wrong call or size."""
+    """Return the first fault. At each number, a missing call is reported before a wrong call or size."""
     for seq in range(max(map(min, tables)), max(map(max, tables)) + 1):
         if gone := [rank for rank, table in enumerate(tables) if seq not in table]:
             return "missing", seq, gone

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, ge
 from torch.utils.data._utils import worker
 
 MAX_ROUNDS = 16
-"""Samples per reader in an endless stream. An answer must yield three samples before it ends."""
+"""Samples per reader in an endless stream. An answer must yield three samples before the stream ends."""
 
 
 def run_with_seeds(
@@ -57,7 +57,7 @@ def run_all_readers(
     workers: int,
     processes: bool,
 ) -> list[list[int]]:
-    """Return the samples of each reader of this rank, in worker processes or one after the other in this one.
+    """Return the samples of each of this rank's readers, in worker processes or in turn in this process.
 
     Each reader is first tried on an endless stream, in this process, with a simulated `get_worker_info()`.
     """

@@ -26,7 +26,7 @@ REPEATED_ADVICE = (
 )
 SHUFFLE_ADVICE = "Shuffle all samples first, then deal them out."
 MIN_SHUFFLED = 16
-"""Number of samples from which two shuffled orders are never equal by chance."""
+"""The number of samples at which two shuffled orders are no longer equal by chance."""
 
 
 def case(draw: Draw) -> Case:

@@ -42,7 +42,7 @@ def as_int_list(value: Any) -> list[int] | None:
 
 
 def find_uneven_shares(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
-    """Return why shares do not divide all samples evenly, or "". Shares are given by their owners' names."""
+    """Return the reason why shares do not divide all samples evenly, or "". shares: {owner's name: share}."""
     left, owner = Counter(samples), dict[int, str]()
     for name, share in shares.items():
         for sample in share:

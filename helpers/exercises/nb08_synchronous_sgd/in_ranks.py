@@ -1,6 +1,6 @@
 """Run answers of notebook 08 inside the ranks, and record their training.
 
-Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from helpers.exercises.shared.in_ranks.steps import record_steps
 MAX_STATE_CHARS = 100
 """Largest length of a loader's state as JSON, in characters."""
 IGNORED = -100
-"""The class of tokens that `cross_entropy` leaves out."""
+"""The class of the tokens that `cross_entropy` leaves out."""
 WEIGHTS_CHANGED = "the weights have changed, but only the gradients `p.grad` may change"
 
 
@@ -68,7 +68,7 @@ def run_accumulation(
 ) -> dict[str, Any]:
     """Call the answer for several accumulation steps, leaving the gradients of one step for the next.
 
-    If all classes of a microbatch are ignored, an answer may run forward, but not backward.
+    If all classes of a microbatch are ignored, an answer may run forward but not backward.
     """
     define_if_missing(average_gradients)
     model = build_classifier(weights)
@@ -166,11 +166,11 @@ def run_in_jobs(
     seed: int,
     jobs: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    """Call the answer to read in several jobs, one after the other.
+    """Call the answer to read samples in several jobs, one after another.
 
-    jobs: (number of ranks, number of steps) of each. A job gets the state returned by rank 0 of the previous
-    job, written as JSON. No message is needed for passing the state, because each rank also calls the answer
-    as rank 0.
+    jobs: (number of ranks, number of steps) of each job. A job gets the state returned by rank 0 of the
+    previous job, written as JSON. No message is needed to pass the state, because each rank also calls the
+    answer as rank 0.
     """
     written = "null"
     before = torch.get_rng_state()
@@ -188,7 +188,7 @@ def run_in_jobs(
 
 
 def _as_json(state: Any) -> tuple[str, str]:
-    """Return a state as JSON and "", or "" and the reason why it cannot be written as JSON."""
+    """Return (JSON, "") for a state, or ("", reason) if it cannot be written as JSON."""
     if not isinstance(state, dict):
         return "", f"the state is of type {type(state).__name__}, not a dict"
     try:
@@ -205,7 +205,7 @@ def _as_json(state: Any) -> tuple[str, str]:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Replace each gradient by its mean over all ranks."""
+    """Replace each gradient with its mean over all ranks."""
     for p in model.parameters():
         if p.requires_grad:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad

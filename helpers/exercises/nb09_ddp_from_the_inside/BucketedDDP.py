@@ -52,7 +52,7 @@ def case(draw: Draw) -> Case:
 
 
 def bucket_bytes(sizes: Sequence[int], limit: int) -> list[int]:
-    """Return the bytes of each bucket, filled in this order. Only a single gradient may exceed the limit."""
+    """Return the bytes of each bucket, filled in this order. Only a bucket of one gradient may exceed it."""
     found: list[int] = []
     for size in sizes:
         if found and found[-1] + size <= limit:
@@ -104,7 +104,7 @@ def find_wrong_buckets(trace: Trace, case: Case) -> str:
 def _sends_unready_buckets(training: WrappedTraining) -> bool:
     """Return whether a rank that has sent all buckets in step 1 would also send them all in later steps.
 
-    A rank that forgets incomplete buckets sends them all only in a step that uses all layers.
+    A rank that forgets incomplete buckets sends all buckets only in a step that uses all layers.
     """
     uses_all = [set(route) == {*LEFT_RIGHT} for route in training.routes]
     return not uses_all[0] or all(uses_all)

@@ -50,7 +50,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_dtype(trace: Trace, case: Case) -> str:
-    """Return the all_reduce that does not send float16."""
+    """Describe an all_reduce that does not send float16."""
     for event in trace.calls:
         if event.op == "all_reduce" and event.dtype != "float16":
             return f"rank {event.rank} passes {event.dtype} to all_reduce{at(event)}; expected: float16."
@@ -58,7 +58,7 @@ def find_wrong_dtype(trace: Trace, case: Case) -> str:
 
 
 def find_blocking_call(trace: Trace, case: Case) -> str:
-    """Return the blocking all_reduce in a hook."""
+    """Describe a blocking all_reduce in a hook."""
     for event in trace.calls:
         if event.op == "all_reduce" and not event.asynchronous:
             return (

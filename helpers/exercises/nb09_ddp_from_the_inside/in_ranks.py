@@ -35,8 +35,10 @@ from helpers.ranks.rank_context import span
 Route = Sequence[str]
 """The layers that an input passes, in order."""
 HOOKED_TWICE, REDUCED_TWICE = "hooked twice", "reduced twice"
-"""Names of spans recorded after a backward that started a second all_reduce of a gradient before the first
-one had ended: with several hooks of the parameter, and with one."""
+"""Names of spans recorded after a backward that reduced a gradient again before its first reduction ended.
+
+The first name means that the parameter has several hooks, the second that it has one.
+"""
 
 
 def run_broadcast(
@@ -134,7 +136,7 @@ def build_mixed_model(seed: int, tied: bool, spare: bool, use_float64: bool) -> 
 
 
 def copy_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Copy all parameters and buffers by name, shared ones by their first name."""
+    """Return {name: copy} of all parameters and buffers. A tensor with several names is copied once."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().clone() for name, tensor in named}
 
@@ -165,7 +167,7 @@ An idle module is wrapped before the model and never trained. Other modules take
 module trained first is also wrapped first, and a module trained last is wrapped last.
 """
 TOGETHER = ("finished last", "finished first")
-"""Further uses of a second wrapper: both modules run backward before either is finished."""
+"""Further uses of a second wrapper, in which both modules run backward before either is finished."""
 
 
 def build_second_module(seed: int, use_float64: bool) -> nn.Module:
@@ -188,7 +190,7 @@ def train_wrapped(
     training: WrappedTraining,
     *wrapper_args: Any,
 ) -> dict[str, Any]:
-    """Train a model, and perhaps a second one, in the answer's wrapper. wrapper_args: further arguments."""
+    """Train a model, and perhaps a second model, in the answer's wrapper. wrapper_args: further arguments."""
     settings, rule, words, routes, to_none, second = training
     define_if_missing(broadcast_module)
     model, other_model = (
@@ -502,7 +504,7 @@ def _check_hook(answer: Callable[..., Any], waits: list[str]) -> Callable[..., A
 
 @contextmanager
 def _forbid_waiting(waits: list[str]) -> Iterator[None]:
-    """Record the code that waits for a Work; raise an error instead of waiting for an incomplete future.
+    """Record the code that waits for a Work, and raise an error instead of waiting for an incomplete future.
 
     Waiting for such a future would block backward.
     """

@@ -22,12 +22,12 @@ from helpers.plan.published import NARAYANAN_2021
 
 PARTS = ("compute", "memory", "gather", "all_reduce", "exchange")
 TELLING_MARGIN = 1.02
-"""Minimum ratio of the longest part to the second longest, so that rounding cannot change the name."""
+"""The minimum ratio of the longest part to the second longest, so that rounding cannot change the name."""
 
 H100_MEMORY = 3.35e12
-"""Bytes per second (NVIDIA, data sheet of the H100 SXM)."""
+"""The bandwidth in bytes per second (NVIDIA, data sheet of the H100 SXM)."""
 A100_MEMORY = 2.039e12
-"""Bytes per second (NVIDIA, data sheet of the A100 SXM with 80 GB)."""
+"""The bandwidth in bytes per second (NVIDIA, data sheet of the A100 SXM with 80 GB)."""
 
 Numbers = dict[str, float]
 
@@ -199,7 +199,7 @@ def find_problem(
 def explain_part(
     part: str, value: float, right: float, model: Numbers, gpu: Numbers, links: Numbers
 ) -> tuple[str, ...]:
-    """Return advice if a wrong number of seconds is a known multiple of the right one."""
+    """Return advice if a wrong number of seconds is a known multiple of the right number."""
     own = model["experts"] / links["ep"]
     ratio = value / right if right else 0.0
     tp, ep, active = links["tp"], links["ep"], model["active"]

@@ -19,7 +19,7 @@ BARRIER_TIMEOUT_S = 1.5
 
 
 class ReplicaMonitor:
-    """The shared record of a module's replicas: the rows of each replica, and whether all ran at once.
+    """The record shared by a module's replicas: the rows of each replica, and whether all ran at once.
 
     Replicas wait for each other, then finish in reverse order, so that an answer gathering outputs in the
     order of finishing gets the rows in the wrong order.
@@ -27,7 +27,7 @@ class ReplicaMonitor:
 
     def __init__(self, replicas: int) -> None:
         self.visits: list[tuple[int, int, int, tuple[int, ...]]] = []
-        """For each forward: its first row, its number of rows, its module, its parameters' addresses."""
+        """For each forward, its first row, its number of rows, its module and its parameters' addresses."""
         self.ran_together = True
         self._entry_barrier = Barrier(replicas)
         self._exit_condition = Condition()

@@ -116,7 +116,7 @@ def _check_output(got: Any, wanted: torch.Tensor, chunks: Sequence[int]) -> str:
 
 
 def _has_some_chunks(got: torch.Tensor, wanted: torch.Tensor, chunks: Sequence[int]) -> bool:
-    """Return whether a tensor consists of the outputs of some chunks, but not of all, in any order."""
+    """Return whether a tensor consists of the outputs of some chunks, but not of all chunks, in any order."""
     if got.shape[1:] != wanted.shape[1:] or not 0 < len(got) < len(wanted):
         return False
     missing, rest = list(wanted.split([*chunks])), got

@@ -18,7 +18,7 @@ from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.views.values import short_value
 
 NOISE = 0.04
-"""The largest error added to a timing, as a part of its true length."""
+"""The largest error added to a timing, relative to its true length."""
 
 TOLERANCE = 0.07
 """Largest relative error of a time or a ratio. The relative noise is at most 0.04."""
@@ -30,7 +30,7 @@ The tolerance is needed because quartiles have several definitions.
 """
 
 MISTAKE_TOLERANCE = 0.03
-"""Largest difference of a wrong value from a known mistake's value. Robust times are closer."""
+"""Largest difference of a wrong value from the value of a known mistake. Robust times differ less."""
 
 TIMING_ADVICE = (
     "Check your formula first. If it's right, the times are wrong: leave out each setting's first timing, "
@@ -181,7 +181,7 @@ def judge_scaling(
 
 
 def _judge_spread(spread: float, timings: list[float], limit: float) -> str:
-    """Compare a spread with the quartiles of the timings, with or without the first ones."""
+    """Compare a spread with the quartiles of the timings, with or without the first timings."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
         quantiles(timings[left_out:], n=4, method=how)

@@ -58,7 +58,7 @@ PHASE_ORDERS = {
     "waiting across two phases": ACROSS_PHASES_ORDER,
 }
 CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
-"""Minimum difference in milliseconds, over all steps, of the straggler and of its phase from the others."""
+"""The minimum milliseconds, over all steps, by which the straggler and its phase differ from the others."""
 
 Times = dict[str, float]
 

@@ -61,7 +61,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_large_gather(trace: Trace, case: Case) -> str:
-    """Return the all_gather that sends more than this rank's rows of the largest layer."""
+    """Describe an all_gather that sends more than this rank's rows of the largest layer."""
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (

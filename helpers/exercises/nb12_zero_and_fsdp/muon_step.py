@@ -83,7 +83,7 @@ def owners_by_size(sizes: list[int], ranks: int) -> list[int]:
 
 
 def find_serial_owners(trace: Trace, case: Case) -> str:
-    """Return the rank that makes the owners work one after the other."""
+    """Return the rank that makes the owners work one after another."""
     for rank in range(case.world_size):
         steps: list[list[str]] = []
         for event in sorted(trace.of(rank), key=lambda e: e.start_ns):

@@ -1,6 +1,6 @@
 """Run answers of notebook 13 inside the ranks: shard models, take steps, and count bytes.
 
-Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ClipInputs(NamedTuple):
 def run_clip(
     answer: Callable[..., Any], rank: int, world_size: int, inputs: ClipInputs
 ) -> dict[str, Any] | None:
-    """Call the answer to clip the gradients of parameters of these sizes, and return the gradients."""
+    """Call the answer to clip the gradients of parameters of these sizes; return the gradients."""
     sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = inputs
     dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
     own = with_grads((torch.ones(size, dtype=dtype) for size in sharded_sizes), sharded)
@@ -83,7 +83,7 @@ class Stack(nn.Module):
 
 
 class CheckpointInputs(NamedTuple):
-    """The blocks' weights and this rank's samples. max_bytes: the sufficient bytes after forward."""
+    """The blocks' weights and this rank's samples. max_bytes: a sufficient number of bytes after forward."""
 
     weights: Sequence[tuple[torch.Tensor, ...]]
     x: torch.Tensor

@@ -29,7 +29,7 @@ def case(draw: Draw) -> Case:
 def find_wrong_order(
     actions: Sequence[str], rank: int, stages: int, microbatches: int
 ) -> Finding | None:
-    """Return the forward that comes after a backward."""
+    """Describe a forward that runs after a backward."""
     begun = ""
     for action in actions:
         begun = begun or action * action.startswith("B")

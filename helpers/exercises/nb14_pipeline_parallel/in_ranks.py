@@ -1,6 +1,6 @@
 """Run answers of notebook 14 inside the ranks, with a stage and microbatches, and record their actions.
 
-Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def copy_gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
-    """Return a copy of each gradient by its parameter's name."""
+    """Return {parameter's name: copy of its gradient}."""
     return {
         f"gradient of `{n}`": None if p.grad is None else p.grad.clone()
         for n, p in module.named_parameters()
@@ -79,7 +79,7 @@ class StageMisused(RuntimeError):
 class WatchedStage:
     """Runs a microbatch forward or backward. Its saved tensors count as retained until the backward.
 
-    It has the same three methods as the class `Stage` of the notebook.
+    This class has the same three methods as the notebook's class `Stage`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class WatchedStage:
         microbatches: int,
         counter: LiveTensorCounter,
     ) -> None:
-        """Store the data. data: microbatches on the first stage, targets on the last, empty on others."""
+        """Store the data: microbatches on the first stage, targets on the last, and nothing on the others."""
         self._counter, self._extra = counter, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
         self._data, self._microbatches = data, microbatches
@@ -131,7 +131,7 @@ class WatchedStage:
         return torch.full_like(self._template, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
-        """Run microbatch i forward. x: the tensor sent by the previous stage, None on the first stage."""
+        """Run microbatch i forward. x: the tensor sent by the previous stage, or None on the first stage."""
         self._record_action("F", i)
         if self._rank == 0 and x is not None:
             raise StageMisused(
@@ -148,7 +148,7 @@ class WatchedStage:
         return y.detach()
 
     def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
-        """Run microbatch i backward. grad: the tensor sent by the next stage, None on the last stage."""
+        """Run microbatch i backward. grad: the tensor sent by the next stage, or None on the last stage."""
         self._record_action("B", i)
         if i not in self._saved:
             raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")

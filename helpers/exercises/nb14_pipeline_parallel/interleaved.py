@@ -20,7 +20,7 @@ from helpers.views.values import short_value
 
 _ACTION_PATTERN = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
 BACKWARD_LENGTH = 2
-"""The duration of a backward, in forwards."""
+"""The duration of a backward, relative to a forward."""
 
 
 def case(draw: Draw) -> Case:
@@ -58,7 +58,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_wrong_name(got: Any) -> str:
-    """Return why this is not a list of action names, or "". The order is not checked."""
+    """Return the reason why this is not a list of action names, or "". The order is not checked."""
     if not isinstance(got, (list, tuple)):
         return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
     for each in got:

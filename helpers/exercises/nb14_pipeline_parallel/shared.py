@@ -72,9 +72,10 @@ class Pipeline:
 
 
 OrderJudge = Callable[[Sequence[str], int, int, int], Finding | None]
-"""Function of a stage's actions, its rank, and the numbers of stages and microbatches.
+"""A function that judges a stage's actions.
 
-It returns the problem.
+Its arguments are the actions, the stage's rank, and the numbers of stages and microbatches. It returns the
+problem.
 """
 
 
@@ -129,7 +130,7 @@ def neighbors(case: Case, rank: int) -> tuple[int, ...]:
 
 
 def message_count(case: Case, rank: int) -> int:
-    """Return a rank's number of sends: per microbatch, an activation forward and a gradient back, if any."""
+    """Return a rank's number of sends: for each microbatch, an activation and a gradient, if any."""
     return int(case.facts["microbatches"]) * len(neighbors(case, rank))
 
 

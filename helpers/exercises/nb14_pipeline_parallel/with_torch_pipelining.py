@@ -46,7 +46,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_collective(trace: Trace, case: Case) -> str:
-    """Describe the answer's first collective; torch's schedule may also call collectives (2.15 does)."""
+    """Describe the answer's first collective; torch's schedule may also call collectives (as in 2.15)."""
     for event in trace.calls:
         by_torch = event.by.startswith("distributed/pipelining/")
         if event.op not in ("send", "recv") and not by_torch:

@@ -48,7 +48,7 @@ def case(draw: Draw) -> Case:
 
 
 def split_tensor(name: str, tensor: torch.Tensor, counts: list[int]) -> list[torch.Tensor]:
-    """Split a tensor like the block: by tokens, by hidden elements, or not at all."""
+    """Split a tensor as the block does: by tokens, by hidden elements, or not at all."""
     if name == "scale":
         return [tensor] * len(counts)
     if name == "x":
@@ -62,7 +62,7 @@ PHASE_CALLS = {
     "forward": {"all_gather": "own", "reduce_scatter": "whole"},
     "backward": {"all_gather": "own", "reduce_scatter": "whole", "all_reduce": "scale"},
 }
-"""The calls of each phase, and the case's fact with the bytes that a rank passes to each."""
+"""The calls of each phase, each with the name of the case's fact that gives the bytes passed by a rank."""
 CALL_REASONS = {
     (
         "forward",

@@ -122,7 +122,7 @@ def cut_block(
     counts: Sequence[int],
     *args: Any,
 ) -> list[tuple[Any, ...]]:
-    """Cut a block's last weight by columns and all others by rows; return the parts of each rank.
+    """Cut a block's last weight by columns and all other weights by rows; return the parts of each rank.
 
     counts: the number of rows, or columns, of each rank.
     """

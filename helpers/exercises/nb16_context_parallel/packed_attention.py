@@ -22,7 +22,7 @@ from helpers.exercises.nb16_context_parallel.shared import (
 )
 
 ERROR_MARGIN = 8.0
-"""Allowed multiple of the usual error.
+"""The allowed error, as a multiple of the usual error.
 
 The right value was computed in float64, from all keys at once.
 """

@@ -58,9 +58,10 @@ class Sequence(NamedTuple):
 
 
 def ring_byte_limits(n: int, block: int, numbers: int) -> dict[str, int]:
-    """Return the bytes that a rank may send for passing k and v, `block` bytes each, and `numbers` around.
+    """Return the bytes that a rank may send to pass k and v, `block` bytes each, and `numbers` around.
 
-    forward: once. all: once more in backward, with the gradients of k and v.
+    In the result, "forward" is the limit for sending them once, and "all" adds backward, which sends k and v
+    once more with their gradients.
     """
     once = (n - 1) * (2 * block + numbers)
     return {"forward": once, "all": once + n * (4 * block + numbers)}

@@ -44,7 +44,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_misplaced_gradient(trace: Trace, case: Case) -> str:
-    """Return which rank passes anything but its gradients, once, to the groups that they belong to."""
+    """Return the rank that does not pass each gradient exactly once to the group that it belongs to."""
     for rank in range(case.world_size):
         line, everybody = case.facts["lines"][rank], list(range(case.world_size))
         calls = [e for e in trace.of(rank) if e.is_collective and len(e.group_ranks) > 1]

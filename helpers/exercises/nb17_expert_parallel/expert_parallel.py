@@ -17,7 +17,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
 
 FAR_LOGIT = 40.0
-"""How far the logits of an expert that no token chooses are below all others."""
+"""The distance by which the logits of an expert that no token chooses are below all others."""
 
 
 def case(draw: Draw) -> Case:
@@ -59,7 +59,7 @@ def join_numbers(numbers: Sequence[int]) -> str:
 
 
 def max_exchange_bytes(case: Case, rank: int) -> int:
-    """Return the most bytes that one exchange needs: own tokens, the expert's tokens, or the counts."""
+    """Return the maximum bytes that one exchange needs: own tokens, the expert's tokens, or the counts."""
     found: int = case.facts["bytes"][rank]
     return found
 

@@ -1,7 +1,6 @@
 """Run answers of notebook 17 inside the ranks: send tokens to experts, move a bias, combine gradients.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means
-none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from helpers.exercises.shared.in_ranks.probe import (
 
 
 class Expert(nn.Module):
-    """One layer with a tanh, made from its weight; its result is not contiguous."""
+    """One layer with a tanh, built from its weight; its result is not contiguous."""
 
     def __init__(self, weight: torch.Tensor) -> None:
         super().__init__()
@@ -73,7 +72,7 @@ def run_routing(
 ) -> dict[str, Any] | None:
     """Call the answer to choose k experts for each token; run backward from the weights.
 
-    The experts of a token may come in any order: they are sorted here, and their weights with them.
+    A token's experts may be returned in any order: they are sorted here together with their weights.
     """
 
     own_bias = bias.clone()
@@ -164,8 +163,9 @@ def run_gradients(
     shared: Sequence[torch.Tensor],
     experts: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
-    """Call the answer to combine gradients that are in parameters as if backward had left them there;
-    its calls of `new_group` are compared across ranks.
+    """Call the answer to combine gradients that are in parameters, as if backward had left them there.
+
+    Its calls of `new_group` are compared across ranks.
     """
     grads = [*shared, *experts]
     parts = with_grads((torch.full_like(grad, float(rank)) for grad in grads), grads)

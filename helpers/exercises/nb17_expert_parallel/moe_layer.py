@@ -76,7 +76,7 @@ def case(draw: Draw) -> Case:
 
 
 def max_exchange_bytes(case: Case, rank: int) -> int:
-    """Return the most bytes that one exchange needs: own copies, copies that arrive, or the counts."""
+    """Return the maximum bytes that one exchange needs: own copies, arriving copies, or the counts."""
     found: int = case.facts["bytes"][rank]
     return found
 

@@ -13,7 +13,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_routing
 
 MIN_GAP = 1e-3
-"""The smallest difference between sums of score and bias in a row. Rounding must not choose the expert."""
+"""The smallest difference between two sums of score and bias in a row, so that rounding chooses no expert."""
 
 
 def case(draw: Draw) -> Case:
@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
 
 
 def _smallest_gap(sums: torch.Tensor) -> float:
-    """Return the smallest difference of two numbers in a row."""
+    """Return the smallest difference between two numbers in the same row."""
     return float(sums.sort(1).values.diff(dim=1).min())
 
 

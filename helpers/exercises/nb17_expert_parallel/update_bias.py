@@ -38,7 +38,7 @@ def case(draw: Draw) -> Case:
 def _choose(
     tokens: int, used: int, experts: int, k: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """Return how many of the tokens chose each expert. Each token chooses k of the first `used`."""
+    """Return how many tokens chose each expert. Each token chooses k of the first `used` experts."""
     chosen = torch.rand(tokens, used, generator=generator).topk(k).indices
     return chosen.flatten().bincount(minlength=experts)
 

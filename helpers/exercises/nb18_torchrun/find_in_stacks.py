@@ -39,7 +39,7 @@ RANK_ADVICE = (
     "they contain the threads' addresses."
 )
 HARD_KINDS = ("no batch, and a chain",) * 3 + ("another call of the same function",) * 2
-"""Kinds that are drawn more often, because some wrong answers are wrong in only few of their cases."""
+"""Kinds drawn more often than others, because some wrong answers fail in only a few of their cases."""
 
 
 def case(draw: Draw) -> Case:

@@ -18,9 +18,9 @@ from helpers.exercises.nb18_torchrun.in_ranks.round_trips import TRIP_TAG, run_w
 
 MAX_TRIPS = 30
 HEALTHY_SPREAD, LARGEST_HEALTHY = 1.6, 1.65
-"""Largest times of healthy pairs, relative to the fastest: of all pairs but one, and of that pair."""
+"""Largest times of healthy pairs relative to the fastest: for all pairs but one, and for that pair."""
 SLOW_FACTORS, FASTEST_SLOW = (5.15, 12.0), (5.15, 5.6)
-"""Ranges of slow pairs' times, and of one pair's. With the timings' errors, the text's 1.7 and 5 hold."""
+"""The ranges of slow pairs' times, and of one pair's times. Even with errors, the text's 1.7 and 5 hold."""
 KINDS = ("healthy", "link", "rank", "rank")
 WARM_UPS, OUTLIERS = (8.0, 800.0), (40.0, 4000.0)
 """Factors, two choices each, by which a pair's first and one or two of its next ten timings are too long."""

@@ -49,7 +49,7 @@ STACKS = {
         "C5356:barrier L83:wrapper T83:main T89:<module>",
     ),
 }
-"""The main threads in each kind of hang: of the rank to blame, of waiting ranks, and of a rank elsewhere."""
+"""Main threads in each kind of hang: of the rank to blame, waiting ranks, and a rank in other code."""
 
 
 def format_stack(frames: str, thread: str) -> str:

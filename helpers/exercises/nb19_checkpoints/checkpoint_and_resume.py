@@ -31,9 +31,9 @@ from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 TOLERANCE = 1e-5
 LOSABLE_PARTS = ("rng", "rank 0's rng", "momentum", "model")
-"""Parts that a resumed training may have lost. `simulate_losses` simulates the training without one."""
+"""Parts that a resumed training run may have lost. `simulate_losses` simulates the loss of one part."""
 LATER_EVENTS = (0, 1, 2, 3, 4, 5, 6, 7)
-"""Events of saves after a first kill at which the job is killed again; 0 means never."""
+"""The events of later saves at which a job is killed a second time; 0 means never."""
 
 
 def case(draw: Draw) -> Case:
@@ -175,7 +175,7 @@ def simulate_losses(
 def run_one_step(
     training: Training, epoch: int, step: int, states: list[torch.Tensor], shift: float
 ) -> float:
-    """Run the step of all ranks, one after the other. states[rank]: the rank's random state, updated."""
+    """Run the step of all ranks, one after another. states[rank]: the rank's random state, to be updated."""
     n, mean = len(states), 0.0
     total = [torch.zeros_like(p) for p in training.parameters()]
     for rank in range(n):

@@ -41,7 +41,7 @@ LOSABLE_PARTS = (
     "again, then put back",
     "noise",
 )
-"""Parts that a resumed training may have lost. `train_in_one_process` simulates the training without one."""
+"""Parts that a resumed training run may have lost. `train_in_one_process` simulates the loss of a part."""
 
 
 def case(draw: Draw) -> Case:

@@ -53,9 +53,9 @@ def find_intruder(got: Mapping[str, Any]) -> Finding | None:
 
 
 def count_known_events(files: Mapping[str, Any]) -> int:
-    """Return the number of file events in an attempt that the check must have seen, by the kernel's count.
+    """Return the number of file events that the check must have seen in an attempt, as the kernel counts.
 
-    A file is opened and then written: two events. For `torch.save`, the kernel sees two closings.
+    Opening a file and writing it are two events. For `torch.save`, the kernel sees a file closed twice.
     """
     seen: int = -(-files["closed"] // 2) + files["moved"] + files["deleted"]
     return seen

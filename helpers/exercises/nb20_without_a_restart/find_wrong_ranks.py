@@ -61,7 +61,7 @@ def case(draw: Draw) -> Case:
 
 
 def describe_bit(place: int, bit: int) -> str:
-    """Return words for the bit that `flip_bit` flips. The number at place 7 is a zero."""
+    """Describe the bit that `flip_bit` flips. The number at place 7 is a zero."""
     if bit == -1:
         return "the sign of a zero" if place == 7 else "the sign of one number"
     return "the lowest bit of one number" if bit == 0 else "one bit of one number"
@@ -71,9 +71,9 @@ WANTED = "Return a pair: the rank with the wrong shard, and the rank that comput
 
 
 def make_judge(shard: tuple[int | None, str], computes: tuple[int | None, str]) -> Any:
-    """Return the judge of one rank's pair, and of how many microbatches it ran.
+    """Return the judge of one rank's pair and of its number of microbatches.
 
-    shard, computes: the right rank of each, and what is wrong with it.
+    shard, computes: for each fault, the rank that has it (or None) and a description.
     """
     parts = (
         ("the rank with the wrong shard", *shard),

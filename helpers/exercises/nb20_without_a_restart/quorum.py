@@ -25,10 +25,12 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.membership import (
 from helpers.ranks.failures import RankFailed, RankTimeout
 
 MAX_DELAY_S = 1.5
-"""How many seconds late a decision may be on a busy machine."""
+"""The number of seconds by which a decision may be late on a busy machine."""
 LEADER_KILLS = {2: 2, 5: 3}
-"""World size -> the write before which replica 0, which asks first, is killed. If an answer lets the first
-or the smallest replica decide, this is the write of the decision."""
+"""{world size: number of the write before which replica 0, which asks first, is killed}
+
+If an answer lets the first or the smallest replica decide, this write is the decision.
+"""
 PATIENCE_S = {
     "late and absent": 0.6,
     "alone": 0.8,
@@ -36,13 +38,16 @@ PATIENCE_S = {
     "left out": 0.4,
     "newest killed": 1.0,
 }
-"""Patience in seconds. For "alone", three times the patience must exceed any delay on a busy machine. For
-"newest killed", half of it must be enough for any answer to ask."""
+"""{kind of round: patience in seconds}
+
+For "alone", three times the patience must exceed any delay on a busy machine. For "newest killed", half of
+the patience must be enough for any answer to ask.
+"""
 NEWEST_KILLED_SIZE = 3
-"""World size whose last round is "newest killed", in place of "left out"."""
+"""The world size in which the last round is "newest killed" instead of "left out"."""
 OLD_QUESTION = "an earlier round's question"
 UNEXPECTED_KINDS = ("early", "unexpected", "others than expected")
-"""The kinds of round in which the odd replica is not in `expected`."""
+"""The kinds of rounds in which the odd replica is not in `expected`."""
 
 
 def case(draw: Draw) -> Case:
@@ -154,7 +159,7 @@ TIMELY_ROLES = ("on time", "early", "impatient", "second", "behind", "newest")
 
 
 def describe_roles(number: int, spec: Any) -> str:
-    """Describe which replicas ask in a round, and when."""
+    """Describe the replicas that ask in a round, and the times at which they ask."""
     special = []
     for r, role in enumerate(spec["roles"]):
         strange = r not in spec["expected"]
@@ -182,7 +187,7 @@ ROLE_WORDS = {
 def judge_round(number: int, rounds: Any, replies: dict[int, Any], killed: int) -> Finding | None:
     """Judge the result of one round.
 
-    replies: maps each replica that asked and survived to (dict, began, ended).
+    replies: {replica: (dict, began, ended)} for each replica that asked and survived.
     """
     now = rounds[number]
     said, roles = f"in round {number},", now["roles"]
@@ -241,7 +246,7 @@ def find_missing_newest(number: int, now: Any, replies: dict[int, Any]) -> Findi
 
 
 def judge_duration(subject: str, spec: Any, replies: dict[int, Any], killed: int) -> Finding | None:
-    """Judge how long the first decision took, and whether a late replica got it at once."""
+    """Judge the duration of the first decision, and whether a late replica received the decision at once."""
     roles, patience = spec["roles"], spec["patience"]
     on_time = [r for r in replies if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
@@ -274,7 +279,7 @@ def judge_duration(subject: str, spec: Any, replies: dict[int, Any], killed: int
 
 
 def observe_failure(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows: who found no replica at all, or waited in which round."""
+    """Yield the observations in a failed run: replicas that found no replica, or that waited in a round."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     rounds = case.given[0][0]
     told = [value for value in run.values if isinstance(value, dict)]

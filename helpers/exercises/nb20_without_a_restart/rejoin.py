@@ -81,7 +81,7 @@ def case(draw: Draw) -> Case:
 
 
 def find_needless_call(trace: Trace, case: Case) -> str:
-    """Return which rank communicates although no rank is behind."""
+    """Return the rank that communicates although no rank is behind."""
     made = [event for event in trace if event.nbytes]
     if case.facts["behind"] or not made:
         return ""

@@ -33,7 +33,7 @@ TOLERANCE = 1e-5
 PATIENCE_S = 0.4
 NOT_KILLED = ("the check cannot kill it",)
 EXIT_ERRORS = ("DistStoreError", "DistBackendError", "DistNetworkError")
-"""Errors that torch raises if a member has exited, in addition to those that mention a peer's exit."""
+"""Errors raised by torch if a member has exited, in addition to errors that mention a peer's exit."""
 
 
 def case(draw: Draw) -> Case:
@@ -89,7 +89,7 @@ def case(draw: Draw) -> Case:
         return replace(found, seen=(*wrong, *found.seen)) if found else None
 
     def judge_members(logs: dict[int, dict[int, list[int]]]) -> Finding | None:
-        """Compare what the replicas return."""
+        """Compare the values returned by the replicas."""
         members: dict[int, list[int]] = {}
         for r, log in logs.items():
             for k, who in log.items():
@@ -117,7 +117,7 @@ def case(draw: Draw) -> Case:
         return None
 
     def judge_kill_moment(members: dict[int, list[int]]) -> Finding | None:
-        """Return a finding if the replica's steps do not fit the moment of its kill."""
+        """Return a finding if a replica's steps do not fit the moment at which it was killed."""
         # in these two cases, the others already have its gradients of this step
         from_step = at + (kind in ("killed in", "killed after"))
         for r in gone:
@@ -184,7 +184,7 @@ def case(draw: Draw) -> Case:
 
 
 def describe_event(event: dict[str, Any], n: int) -> str:
-    """Describe which replica is disturbed, and how."""
+    """Describe the disturbed replica, and the disturbance."""
     stall = f" for {event['stall']:g} times `patience`" * (event["stall"] > 0)
     if event["hold"]:
         stall += f"; the repeated step takes {event['hold']:g} times `patience`"
@@ -205,7 +205,7 @@ def describe_event(event: dict[str, Any], n: int) -> str:
 def train_in_one_process(
     members: dict[int, list[int]], steps: int, divide_by: int = 0
 ) -> torch.Tensor:
-    """Train in one process, each step with the mean of its members' gradients."""
+    """Train in one process, using the mean of the members' gradients in each step."""
     model = build_small_model(7, "plain")
     optimizer = build_optimizer(model, "momentum")
     for step in range(steps):
@@ -220,7 +220,7 @@ def train_in_one_process(
 
 
 def observe_failure(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows: whether a call failed because a member had exited."""
+    """Yield the observations in a failed run, such as a call that failed because a member had exited."""
     error = run.failure.error if isinstance(run.failure, RankFailed) else None
     if error and (error.kind in EXIT_ERRORS or is_consequence(error)):
         yield "a failure is not caught"

@@ -41,7 +41,7 @@ def case(draw: Draw) -> Case:
 
 
 def _make_difficult(block: torch.Tensor, draw: Draw) -> None:
-    """Change a block in place so that its scale is easy to get wrong."""
+    """Change a block in place so that it is easy to choose a wrong scale."""
     way = draw.of(
         "plain", "negative", "at 448", "above 448", "an outlier", "zeros", "small", "large"
     )

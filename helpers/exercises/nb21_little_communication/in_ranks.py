@@ -1,6 +1,6 @@
 """Run answers of notebook 21 inside the ranks: sum in few bytes, synchronize rarely.
 
-Each function returns plain values by name. A text describes a problem that no value shows; "" means none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_sum(
 def run_quantize_with_memory(
     answer: Callable[..., Any], rank: int, world_size: int, xs: Sequence[torch.Tensor], block: int
 ) -> list[Any]:
-    """Call the answer with one tensor after the other, and with the same memory each time."""
+    """Call the answer with one tensor after another, and with the same memory each time."""
     define_if_missing(quantize_blocks)
     memory, found = torch.zeros_like(xs[0]), []
     for x in xs:
@@ -51,11 +51,11 @@ def run_quantize_with_memory(
 
 
 DilocoSettings = tuple[float, float, float]
-"""Learning rate within a rank; learning rate and momentum between ranks."""
+"""The learning rate within a rank, followed by the learning rate and the momentum between ranks."""
 
 
 class Training(NamedTuple):
-    """A rank's own samples and training settings. steps: how often its own optimizer steps."""
+    """A rank's own samples and training settings. steps: the number of its optimizer's steps."""
 
     weights: Weights
     rules: DilocoSettings

@@ -14,7 +14,7 @@ import torch
 from helpers.checks.author import *
 
 ROUNDING_FACTOR = 1.0 + 1e-4
-"""Tolerance for the rounding of float32, as a factor of half a step."""
+"""The tolerance for float32's rounding, as a factor that multiplies half a step."""
 SHAPE_ADVICE = (
     "`codes` should be torch.int8 of shape (blocks, {block}), and `scales` torch.float32 with one number "
     "for each block."
@@ -51,7 +51,7 @@ def case(draw: Draw) -> Case:
 
 
 def make_judge(x: torch.Tensor) -> Any:
-    """Return the judge of codes and scales. It compares their products with x, which is (blocks, block)."""
+    """Return the judge of codes and scales, which compares their products with x of shape (blocks, block)."""
 
     def judge(got: Any, rank: int) -> Finding | None:
         codes, scales = got

@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
 
 
 def make_judge(xs: list[torch.Tensor], block: int) -> Any:
-    """Return the judge of all calls. It judges each call by the memory that the call received."""
+    """Return the judge of all calls, which judges each call by the memory that the call received."""
 
     def judge(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, list) or len(got) != len(xs):

@@ -82,7 +82,7 @@ def judge_all_ranks(got: list[Any]) -> Finding | None:
 
 
 def find_excess_traffic(trace: Trace, case: Case) -> str:
-    """Return which rank sends more than the codes and scales of one chunk to each rank, twice."""
+    """Return the rank that sends more than the codes and scales of one chunk to each rank, two times."""
     for rank in range(case.world_size):
         calls = trace.of(rank)
         sent = round(sum(bytes_sent(event) for event in calls))

@@ -20,12 +20,12 @@ from helpers.views.values import short_value
 
 RANKS, ROWS = 3, 12
 WORLD_COLORS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
-"""The color of each rank. Ranks of one color reduce among themselves."""
+"""The color of each rank. Ranks of the same color reduce among themselves."""
 
 
 @dataclass(frozen=True)
 class ReduceInputs:
-    """One tensor on each rank, and how to reduce it."""
+    """One tensor on each rank, and the settings for reducing it."""
 
     given: list[torch.Tensor]
     op: str
@@ -78,7 +78,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_tensor(row: ReduceInputs, rank: int, got: Mapping[str, Any]) -> Finding | None:
-    """Return what is wrong with one tensor of one rank."""
+    """Return the problem with one tensor of one rank."""
     members, x = row.members(rank), got["x"]
     wanted, calls = row.expected(members), [str(call) for call in got["calls"]]
     scale = largest(*row.given)
@@ -147,7 +147,7 @@ def waiting_calls(run: Run) -> dict[int, str]:
 
 
 def waits_in_rank_subset(case: Case, run: Run) -> bool:
-    """Return whether ranks wait in one call that the others never make."""
+    """Return whether ranks wait in a call that the other ranks never make."""
     calls = waiting_calls(run)
     return 0 < len(calls) < RANKS and len(set(calls.values())) == 1
 

@@ -16,7 +16,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb22_launchers_and_backends.in_ranks.policy import Batch, run_policy_loss
 
 MIN_DISTANCE = 0.005
-"""How far a ratio is from the bounds of its clipping, where the gradient jumps."""
+"""The minimum distance of a ratio from the bounds of its clipping, at which the gradient jumps."""
 ADVICE = {
     "gradient of new": "Take one token. Its gradient is -weight * advantage * ratio, or 0 if the clipping "
     "removes it, times the number of trainers, divided by the number of tokens that count on all trainers.",
@@ -94,7 +94,7 @@ def case(draw: Draw) -> Case:
 
 
 def draw_mask(draw: Draw, shape: tuple[int, int]) -> torch.Tensor:
-    """Draw which tokens count: in each sample a stretch, after a prompt and before padding."""
+    """Draw the tokens that count: in each sample, a stretch after a prompt and before padding."""
     mask = torch.zeros(shape, dtype=torch.bool)
     for row in mask:
         start = draw.whole(0, 1)
@@ -105,7 +105,7 @@ def draw_mask(draw: Draw, shape: tuple[int, int]) -> torch.Tensor:
 def draw_log_probs(
     shape: tuple[int, int], kind: str, bounds: tuple[float, float], generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Draw (new, old, sampled) in float64; those of the generator are numbers of bfloat16."""
+    """Draw (new, old, sampled) in float64. The generator's numbers can be represented in bfloat16."""
 
     def random() -> torch.Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -123,7 +123,7 @@ def draw_log_probs(
 
 
 def token_sizes(batch: Batch) -> torch.Tensor:
-    """Return the size of each token's loss without clipping, by which errors are measured."""
+    """Return the size of each token's loss without clipping, relative to which errors are measured."""
     new, old, sampled = (x.double()[batch.mask] for x in batch[:3])
     own = batch.advantages.double()[:, None].expand_as(batch.new)[batch.mask]
     return own.abs() * (new - old).exp().clamp(min=1) * (old - sampled).exp().clamp(max=batch.cap)

@@ -1,4 +1,4 @@
-"""Read a batch script as Slurm and torchrun do, and return what is wrong with it."""
+"""Read a batch script as Slurm and torchrun do, and return its first problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNT_OPTIONS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
 def find_wrong_sbatch_option(text: str, spec: Mapping[str, Any]) -> str:
-    """Return what is wrong with the lines that Slurm itself reads."""
+    """Return the problem with the lines that Slurm itself reads."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("#!"):
         return "the first line must say which program runs the script: #!/bin/bash"
@@ -59,7 +59,7 @@ def find_wrong_sbatch_option(text: str, spec: Mapping[str, Any]) -> str:
 
 
 def sbatch_options(text: str) -> tuple[dict[str, str], str]:
-    """Return a script's options by their long names, and its first line of options that is too late."""
+    """Return {long name: option} for a script, and its first line of options that comes too late."""
     options: dict[str, str] = {}
     commands = False
     for line in text.splitlines():
@@ -77,7 +77,7 @@ def sbatch_options(text: str) -> tuple[dict[str, str], str]:
 
 
 def _by_long_name(words: Sequence[str]) -> dict[str, str]:
-    """Return options from their words: --name=value, --name value, -n value or -nvalue."""
+    """Return {long name: value} for words of the forms --name=value, --name value, -n value and -nvalue."""
     options, left = {}, list(words)
     while left:
         word = left.pop(0)
@@ -91,7 +91,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str) -> int | None:
-    """Return the seconds of a time (minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s), None for other strings."""
+    """Return the seconds of a time (m, m:s, h:m:s, d-h, d-h:m or d-h:m:s), or None for other strings."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
         return None
     days, dash, rest = text.rpartition("-")
@@ -125,7 +125,7 @@ def _describe_time(got: str | None, seconds: int | None, minutes: int) -> str:
 def find_wrong_command(
     found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str
 ) -> str:
-    """Return what is wrong with the command passed to srun."""
+    """Return the problem with the command passed to srun."""
     said_calls = found.get("calls")
     calls = said_calls if isinstance(said_calls, list) else []
     calls = [[str(word) for word in c] for c in calls if isinstance(c, list)]
@@ -149,9 +149,9 @@ def find_wrong_command(
 
 
 def _find_wrong_cpus(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
-    """Return what is wrong with the CPUs of the processes that srun starts.
+    """Return the problem with the CPUs of the processes started by srun.
 
-    A step is a variable's value and srun's options.
+    steps: for each call of srun, the value of a variable and srun's options.
     """
     if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun inherits this option from the job
         return ""
@@ -189,7 +189,7 @@ def _find_wrong_word(
 
 
 def _replace_module(words: list[str]) -> list[str]:
-    """Replace `python -m torch.distributed.run` by torchrun, which is the same."""
+    """Replace `python -m torch.distributed.run` with torchrun, which does the same."""
     for at in range(len(words) - 2):
         if words[at + 1 : at + 3] == ["-m", "torch.distributed.run"]:
             started_by = [word for word in words[:1] if word.startswith("srun")]
@@ -212,7 +212,7 @@ def _parse_words(words: Sequence[str]) -> dict[str, Any]:
 def _find_wrong_torchrun_option(
     options: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str, step: str
 ) -> str:
-    """Return what is wrong with torchrun's options. step: srun, or srun and the node of a bash."""
+    """Return the problem with torchrun's options. step: srun, or srun and the node on which bash runs."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
     if str(options["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
         return f"torchrun gets --nnodes={options['nnodes']}, but there are {nodes} nodes"

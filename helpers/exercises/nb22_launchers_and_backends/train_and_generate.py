@@ -20,7 +20,7 @@ from helpers.exercises.nb22_launchers_and_backends.in_ranks.roles import Role, r
 from helpers.ranks.failures import Deadlock
 
 SLACK_BYTES = 64
-"""Bytes in which a message may say of which step its weights are."""
+"""The number of bytes in which a message may state the step of its weights."""
 AGES_ADVICE = (
     "If a trainer's ages differ, begin with them: pass `learn` the step minus the version that made the "
     "samples, and let a generator keep its weights as long as its next batch is at most `most` steps old. "
@@ -82,7 +82,7 @@ def ranks_of_other_role(case: Case, rank: int) -> tuple[int, ...]:
 
 
 def find_wrong_traffic(trace: Trace, case: Case) -> str:
-    """Return which rank sends more to another than the blocks or the samples that this one needs."""
+    """Return the rank that sends another rank more than the blocks or samples that it needs."""
     facts = case.facts
     for src in range(case.world_size):
         for dst in ranks_of_other_role(case, src):
@@ -105,7 +105,7 @@ def find_wrong_traffic(trace: Trace, case: Case) -> str:
 
 
 def all_waits_are_receives(case: Case, run: Run) -> bool:
-    """Return whether every rank that waits is waiting to receive a message."""
+    """Return whether every waiting rank is waiting to receive a message."""
     waits = run.failure.diagnosis.waits if isinstance(run.failure, Deadlock) else ()
     return all(wait.event is not None and wait.event.op == "recv" for wait in waits)
 

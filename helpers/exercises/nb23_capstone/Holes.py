@@ -37,14 +37,14 @@ def hole(name: str) -> str:
 
 
 def case(draw: Draw) -> Case:
-    """Draw a mesh and inputs, on which each function is tried alone."""
+    """Draw a mesh and inputs on which to try each function alone."""
     n = draw.ranks
     sizes = draw.of(*SIZES[n])
     data, tensor = sizes
     generator, microbatches = draw.generator(), draw.of(1, 3)  # never the size of a dimension
 
     def tokens(rows: int, ends: float) -> torch.Tensor:
-        """Return windows of random tokens, with END for a share of them."""
+        """Return windows of random tokens, a share of which is replaced with END."""
         drawn = torch.randint(1, 8, (rows, 7), generator=generator)
         return drawn.where(torch.rand(drawn.shape, generator=generator) > ends, trainer.END)
 
@@ -91,7 +91,7 @@ def case(draw: Draw) -> Case:
 
 
 def judge_each(values: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what is wrong with the functions, in their order; then which of them are empty."""
+    """Yield the problems with the functions, in the functions' order, and then the empty functions."""
     right, empty = [], []
     for name in NAMES:
         if all(value[name].get("empty") for value in values):
@@ -218,7 +218,7 @@ def judge_shard(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding
 
 
 def one_process_gradients(plan: Mapping[str, Any], names: Sequence[str]) -> torch.Tensor:
-    """Return the mean over the data coordinates of the gradients of their summed losses."""
+    """Return the gradients of each data coordinate's summed loss, averaged over the data coordinates."""
     with in_float64():
         model = trainer.Decoder(plan["layers"], plan["seed"])
     trainer.summed_loss(model, plan["windows"]).backward()
@@ -229,7 +229,7 @@ def one_process_gradients(plan: Mapping[str, Any], names: Sequence[str]) -> torc
 
 
 class in_float64:
-    """Make float64 the default inside, and restore the random state."""
+    """Uses float64 as the default dtype in a block, and restores the random state after it."""
 
     def __enter__(self) -> None:
         self.state, self.dtype = torch.get_rng_state(), torch.get_default_dtype()
@@ -279,7 +279,7 @@ def judge_backward(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Find
 def totals(
     plan: Mapping[str, Any],
 ) -> tuple[list[list[float]], list[list[int]], list[list[torch.Tensor]]]:
-    """Return for each data coordinate and microbatch: the summed loss, its targets, and its gradient."""
+    """Return, for each data coordinate and microbatch, the summed loss, its targets, and its gradient."""
     sums: list[list[float]] = []
     counts: list[list[int]] = []
     grads: list[list[torch.Tensor]] = []
@@ -306,7 +306,7 @@ def sum_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def explain_gradient(mine: torch.Tensor, plan: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the wrong formulas that give this gradient."""
+    """Yield the names of the wrong formulas that result in this gradient."""
     data, tensor = plan["sizes"]
     _, counts, grads = totals(plan)
     total, micro = sum(map(sum, counts)), plan["microbatches"]
@@ -393,7 +393,7 @@ def judge_clip(got: Sequence[Any], plan: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _norm_kind(norm: float, plan: Mapping[str, Any]) -> str:
-    """Return "twice" if a norm counts gradients that tensor ranks have in common more than once."""
+    """Return "twice" if a norm counts gradients common to the tensor ranks more than once."""
     copies = [plan["sizes"][1] if cut and len(cut) == 1 else 1 for _, cut in plan["gradients"]]
     squares = [float(g.norm()) ** 2 for g, _ in plan["gradients"]]
     counted = math.sqrt(sum(n * square for n, square in zip(copies, squares, strict=True)))
@@ -519,7 +519,7 @@ def train_in_one_process(settings: tuple[tuple[str, int], ...]) -> tuple[list[fl
 
 
 def observe(case: Case, run: Run) -> Iterator[str]:
-    """Yield what a failed run shows."""
+    """Yield the observations in a failed run."""
     failure = run.failure
     if isinstance(failure, RankTimeout) and "in backward:" in str(failure):
         yield "blocked in backward"

@@ -29,7 +29,7 @@ Named = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Script:
-    """The script's settings and data, and what its ranks must do together."""
+    """The script's settings and data, and the required results of its ranks together."""
 
     seed: int
     sizes: tuple[int, int]
@@ -40,14 +40,14 @@ class Script:
     steps: int
 
     def parts(self, coordinate: int) -> list[list[int]]:
-        """Return the windows of each microbatch of a data coordinate, in order."""
+        """Return the windows of each of a data coordinate's microbatches, in order."""
         data: Any = self.windows
         order: list[int] = list(DistributedSampler(data, self.sizes[0], coordinate))
         count, size = self.steps * self.accumulate, self.batch_size
         return [order[i * size : (i + 1) * size] for i in range(count)]
 
     def problem(self, values: list[Any]) -> Finding | None:
-        """Return the first problem. The most basic ones come first."""
+        """Return the first problem, searching for the most basic problems first."""
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ class Script:
                 yield Finding(what, OTHER_SAMPLES_ADVICE)
 
     def diverging(self, values: list[Any]) -> Iterator[Finding]:
-        """Yield a weight that ranks of one data group should have alike, and that differs after step 1."""
+        """Yield a weight that should be equal on the ranks of one data group, but differs after step 1."""
         for rank, value in enumerate(values):
             first = rank % self.sizes[1]
             for name, weight in value["weights"][0].items():
@@ -117,7 +117,7 @@ class Script:
                     yield Finding(what, BLOCKS_ADVICE if inside else ROOT_ADVICE)
 
     def other_routes(self, values: list[Any]) -> Iterator[Finding]:
-        """Yield how many tokens took another way in backward than in forward."""
+        """Yield the number of tokens that took a different route in backward than in forward."""
         for rank, value in enumerate(values):
             for block, choices in enumerate(value["choices"]):
                 runs = self.steps * self.accumulate
@@ -137,7 +137,7 @@ class Script:
                     return
 
     def wrong_gradients(self, values: list[Any]) -> Iterator[Finding]:
-        """Yield what is wrong with the gradients of step 1, whatever each rank scaled them by."""
+        """Yield the problems with the gradients of step 1, regardless of the factors used by the ranks."""
         _, (right, norm) = train_in_one_process(self)
         wanted = min(1.0, self.limit / (norm + 1e-6))
         scales: set[float] = set()
@@ -201,7 +201,7 @@ class Script:
 
 
 def ratios(got: torch.Tensor, wanted: torch.Tensor) -> set[float]:
-    """Return the different ratios of elements, to six digits, where the wanted element is large enough."""
+    """Return the distinct ratios of elements, to six digits, where the expected element is large enough."""
     large = wanted.abs() > 1e-4 * wanted.abs().max()
     found = (got[large] / wanted[large]).tolist()
     kept: list[float] = []
@@ -214,9 +214,9 @@ def ratios(got: torch.Tensor, wanted: torch.Tensor) -> set[float]:
 def train_in_one_process(
     script: Script, of_means: bool = False
 ) -> tuple[list[Named], tuple[Named, float]]:
-    """Train in one process: the weights after each step, and step 1's gradients before clipping, and norm.
+    """Train in one process; return each step's weights, and step 1's gradients before clipping and norm.
 
-    of_means: with the mean of the microbatches' means instead of the mean over all targets.
+    of_means: whether to use the mean of the microbatches' means instead of the mean over all targets.
     """
     dtype, state = torch.get_default_dtype(), torch.get_rng_state()
     torch.set_default_dtype(torch.float64)

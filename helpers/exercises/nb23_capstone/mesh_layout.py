@@ -70,7 +70,7 @@ def expected_parts(
 
 
 def find_wrong_sums(trace: Trace, case: Case) -> str:
-    """Return which rank did not sum once in each of its groups. A group of one rank is optional."""
+    """Return the rank that did not sum once in each of its groups. A group of one rank is optional."""
     for rank in range(case.world_size):
         lines = case.facts["lines"][rank]
         wanted = sorted(line for line in lines if len(line) > 1)

@@ -44,10 +44,10 @@ RECORDED_RUNS = (
 """Runs to plan: a name; parameters, layers, hidden, sequence; GPUs, GPUs per host, bytes of memory,
 TFLOP/s, GB/s in a host and between hosts; samples of a batch.
 
-They were drawn until the second best layout was at least 1 % slower and one of these held: a layout that a
-condition forbids would be the fastest ("many GPUs", "many samples", "hosts of 6"), the two fastest did not
-fit ("a tight fit", "16,384 GPUs", "1,536 GPUs", "hosts of 6"), or the best had 96 stages or more ("single
-GPUs").
+The runs were drawn until the second best layout was at least 1 % slower and one of these conditions held: a
+forbidden layout would be the fastest ("many GPUs", "many samples", "hosts of 6"), the two fastest layouts did
+not fit ("a tight fit", "16,384 GPUs", "1,536 GPUs", "hosts of 6"), or the best layout had 96 stages or more
+("single GPUs").
 """
 
 
@@ -124,7 +124,7 @@ def find_problem(task: Task, got: Any) -> Finding | None:
 
 
 def find_wrong_form(got: Any) -> str:
-    """Return how a value differs from the form ((dp, tp, pp), seconds, nbytes), or ""."""
+    """Return the difference of a value from the form ((dp, tp, pp), seconds, nbytes), or ""."""
     if not isinstance(got, (tuple, list)) or len(got) != 3:
         return "it does not return three values"
     mesh, *numbers = got
@@ -141,7 +141,7 @@ def find_wrong_form(got: Any) -> str:
 
 
 def find_broken_condition(task: Task, mesh: Mesh) -> str:
-    """Return which condition a layout does not meet, or ""."""
+    """Return the condition that a layout does not meet, or ""."""
     (dp, tp, pp), hosts_of, layers = mesh, task.cluster["gpus_per_host"], task.model["layers"]
     if dp * tp * pp != (gpus := task.cluster["gpus"]):
         return f"{format_mesh(mesh)} uses {dp * tp * pp:,} GPUs, but it should use all {gpus:,}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 def mesh_line(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
-    """Return a rank's coordinate along a dimension, and the ranks whose coordinates differ only there.
+    """Return a rank's coordinate along a dimension, and the ranks that differ only in this coordinate.
 
     The last dimension is the innermost, as in torch.
     """
@@ -21,19 +21,19 @@ def mesh_line(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]
 # --- the cost of a layout -------------------------------------------------------------------------
 
 Mesh = tuple[int, int, int]
-"""(dp, tp, pp)"""
+"""A layout: (dp, tp, pp)."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run to plan, with the names of the notebook's text. The formulas below are sums of named terms."""
+    """A run to plan, with the names from the notebook's text. The formulas below are sums of named terms."""
 
     model: Mapping[str, int]
     cluster: Mapping[str, int]
     batch: int
 
     def meshes(self) -> list[Mesh]:
-        """Return every layout that the three conditions allow."""
+        """Return every layout allowed by the three conditions."""
         return [
             (dp, tp, pp)
             for tp in _divisors(self.cluster["gpus_per_host"])
@@ -46,7 +46,7 @@ class Task:
         return sum(self.byte_terms(mesh).values())
 
     def byte_terms(self, mesh: Mesh) -> dict[str, float]:
-        """Return the bytes that the GPU with the most memory in use holds."""
+        """Return {term: bytes} for the GPU that uses the most memory."""
         dp, tp, pp = mesh
         own = self.model["parameters"] / (tp * pp)
         layer = 34 * self.model["sequence"] * self.model["hidden"]
@@ -65,7 +65,7 @@ class Task:
         return self.batch / dp + pp - 1
 
     def slot_terms(self, mesh: Mesh) -> dict[str, float]:
-        """Return the seconds of a slot."""
+        """Return {term: seconds} for one slot."""
         _, tp, pp = mesh
         compute = 6 * self.model["parameters"] / (tp * pp) * self.model["sequence"]
         message = 2 * self.model["sequence"] * self.model["hidden"]
@@ -76,7 +76,7 @@ class Task:
         }
 
     def traffic(self, mesh: Mesh) -> float:
-        """Return the seconds for sending gradients."""
+        """Return the time for sending gradients, in seconds."""
         dp, tp, pp = mesh
         own = self.model["parameters"] / (tp * pp)
         return 2 * (dp - 1) / dp * 2 * own / self.cluster["network_bandwidth"]

@@ -91,7 +91,7 @@ def train_in_one_process(
 
 
 def find_misplaced_data(trace: Trace, case: Case) -> str:
-    """Return which call carries data that does not belong in its group."""
+    """Return the call that sends data that does not belong in its group."""
     facts, steps = case.facts, case.facts["steps"]
     for rank in range(case.world_size):
         dp_group, tp_group = (lines[rank] for lines in facts["groups"])

@@ -1,1 +1,1 @@
-"""Modules shared by exercises of several notebooks, like `shared.py` and `in_ranks.py` within one."""
+"""Modules shared by exercises of several notebooks, like `shared.py` and `in_ranks.py` of one notebook."""

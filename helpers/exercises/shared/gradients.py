@@ -34,7 +34,7 @@ def draw_weights(draw: Draw, pixels: int, classes: int, hidden: int = 3) -> list
 
 
 def draw_samples(draw: Draw, count: int, pixels: int, classes: int) -> Samples:
-    """Draw samples, flat ones or pictures of one row."""
+    """Draw samples, which are flat or pictures of one row."""
     x = torch.randn(count, pixels, generator=draw.generator()).double()
     y = torch.randint(classes, (count,), generator=draw.generator())
     return (x[:, None, None] if draw.of(True, False) else x), y

@@ -1,4 +1,4 @@
-"""The learning platforms: one file for each, for the names in its exports, its rosters, and its imports.
+"""The learning platforms: one file for each platform's names in exports, its rosters, and its imports.
 
 A module in this folder with a `PLATFORM` is found automatically. `owners`, `roster`, `reports`, messages and
 the table in docs/grading.md take the platforms from this package, so that no other file mentions a platform.

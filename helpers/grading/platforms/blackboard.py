@@ -62,7 +62,7 @@ class _Blackboard(Platform):
         return roster.has_columns("Username") and bool(roster.indexes(_STATES))
 
     def export(self, graded: GradedRoster) -> list[list[Cell]] | None:
-        """Return the columns with names, and each notebook's points on the scale of its column."""
+        """Return the columns with names, and the points of each notebook on the scale of its column."""
         roster = graded.roster
         who = roster.indexes(_NAMES)
         columns: dict[str, ScaledColumn] = {}
@@ -83,15 +83,15 @@ def _is_text_about_attempt(name: str) -> bool:
 def _assignment(texts: Sequence[str]) -> str:
     """Return the assignment's name and the underscore after it, if all texts begin with the same name.
 
-    Both assignment and usernames may contain underscores, so only the differing parts show where a username
-    begins.
+    Both the assignment's name and usernames may contain underscores, so only the differing parts show where a
+    username begins.
     """
     common = os.path.commonprefix(sorted({*texts})) if len({*texts}) > 1 else ""
     return common[: common.rfind("_") + 1]
 
 
 def _username(text: str, assignment: str) -> str:
-    """Return the username: the last word if there is no common assignment."""
+    """Return the username, which is the last word if there is no common assignment."""
     heads_differ = text.removeprefix(assignment).count("_") > 0
     return text.removeprefix(assignment) if assignment and heads_differ else text.rpartition("_")[2]
 

@@ -1,9 +1,9 @@
 """Brightspace (D2L): its downloads of an assignment, its export of grades, and its import.
 
 A download contains a folder for each attempt, `12345-67890 - Ann Lee - Oct 12, 2026 1159 PM`, or all files in
-one folder with this text before their names, and an `index.html`. Characters that are not allowed in Windows
-file names are removed from names. In an export of grades, identifiers begin with `#`, and the last column is
-called End-of-Line Indicator.
+one folder, with this text at the start of their names, and an `index.html`. Characters that are not allowed
+in Windows file names are removed from names. In an export of grades, identifiers begin with `#`, and the last
+column is called End-of-Line Indicator.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Brightspace(Platform):
 
 
 def _sortable_time(text: str) -> str:
-    """Return a time as sortable text, or "" if it is not written in English."""
+    """Return a time in a sortable form, or "" if it is not written in English."""
     found = _TIME_PATTERN.search(text)
     if found is None or found["month"].lower() not in _MONTHS:
         return ""

@@ -1,7 +1,7 @@
 """Canvas: its downloads of an assignment, its export of the gradebook, and its import.
 
 lib/content_zipper.rb writes `leeann_LATE_123_456_x.ipynb` (user, upload), `LATE_anon_Ab3dE_456_x.ipynb` and
-`leeann_123_text.html`. A file's name only contains the letters and digits of a learner's name such as "Lee,
+`leeann_123_text.html`. A file's name contains only the letters and digits of a learner's name such as "Lee,
 Ann".
 """
 

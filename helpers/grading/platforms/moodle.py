@@ -132,9 +132,9 @@ def _capped(points: float | None, max_points: float) -> float | None:
 def _worksheet(graded: GradedRoster) -> list[list[Cell]]:
     """Return the grading worksheet of one assignment with its column "Grade" filled in.
 
-    A grade is the share of the points times the row's "Maximum Grade", or the points if there is none.
-    All other cells are unchanged, because mod/assign/feedback/offline reads Identifier, Grade and the time of
-    the last grade.
+    A grade is the share of the points times the row's "Maximum Grade", or the points if the row has no such
+    maximum. All other cells are unchanged, because mod/assign/feedback/offline reads Identifier, Grade and
+    the time of the last grade.
     """
     roster = graded.roster
     grade, most = roster.column_index("Grade"), roster.column_index("Maximum Grade")

@@ -34,7 +34,7 @@ class Roster:
     rows: tuple[tuple[str, ...], ...]
 
     def column_index(self, column: str) -> int | None:
-        """Return the index of a column, ignoring case, or None if it does not exist."""
+        """Return the index of a column, or None if it does not exist. Case is ignored."""
         names = [name.casefold() for name in self.columns]
         return names.index(column.casefold()) if column.casefold() in names else None
 
@@ -52,10 +52,10 @@ class GradedRoster:
 
     Args:
         notebooks: Each notebook's maximum number of points.
-        grades: For each row, the points by notebook. None if a person has to decide, or if nothing was handed
+        grades: For each row, {notebook: points}, or None if a person has to decide, or if nothing was handed
             in.
-        totals: For each row, the share of all points and the maximum number of points. None in the same cases
-            as in `grades`.
+        totals: For each row, the share of all points and the maximum number of points, or None in the same
+            cases as in `grades`.
     """
 
     roster: Roster
@@ -74,7 +74,7 @@ class GradedRoster:
 
 @dataclass(frozen=True)
 class ScaledColumn:
-    """The column of a notebook. out_of: its points in the course. maximum: the column's maximum."""
+    """The column of a notebook. out_of: its points in the course. maximum: the maximum of the column."""
 
     name: str
     out_of: float
@@ -94,9 +94,9 @@ class Platform:
         title: The platform's name.
         file_names: The form of file names in its exports, for the table in docs/grading.md.
         rosters: The tables of the platform that can be used as a roster, for docs/grading.md.
-        import_file: The name of the file for import, "" if no file is written.
+        import_file: The name of the file for import, or "" if no file is written.
         numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name.
-        advice: Advice on several rows with the same name, "" if there is no remedy.
+        advice: Advice on several rows with the same name, or "" if there is no remedy.
     """
 
     title: ClassVar[str]
@@ -146,9 +146,9 @@ class Platform:
     def is_row_of(
         self, source: Source, at: int, roster: Roster, named: Mapping[str, set[int]]
     ) -> bool:
-        """Return whether the names allow the row `at`, which has a source's number, to be the learner's.
+        """Return whether the names allow row `at`, which contains a source's number, to be the source's row.
 
-        named: the rows containing a name, by the name in the form of `compact_name`.
+        named: {name in the form of `compact_name`: rows containing it}.
         """
         return name_words(source.name) in map(name_words, name_texts(roster.rows[at]))
 
@@ -162,7 +162,7 @@ MAX_NAME_COLUMNS = 8
 
 
 def name_texts(row: Sequence[str]) -> set[str]:
-    """Return the texts in a row that may be its learner's name: each cell, and two neighbors in any order."""
+    """Return each text in a row that may be the learner's name: a cell, or two neighbors in any order."""
     cells = [normalize_name(cell) for cell in row[:MAX_NAME_COLUMNS]]
     pairs = [
         pair
@@ -176,7 +176,7 @@ def name_texts(row: Sequence[str]) -> set[str]:
 def find_column(
     notebook: str, columns: Sequence[str], after: str = "", before: str = ""
 ) -> re.Match[str] | None:
-    """Return the match of the export's column of a notebook, or None if there is no such column.
+    """Return the match for a notebook's column in the export, or None if there is no such column.
 
     before, after: patterns of the platform's text around the name.
     """
@@ -185,7 +185,7 @@ def find_column(
 
 
 def as_number(text: str, default: float) -> float:
-    """Return the number in a text, with a decimal point or comma, or the default if there is no number."""
+    """Return the number in `text`, with a decimal point or comma, or `default` if there is no number."""
     try:
         return float(text.replace(",", "."))
     except ValueError:

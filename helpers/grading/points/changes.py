@@ -1,4 +1,4 @@
-"""Compare the points with those of the last run, and report each change and its reason.
+"""Compare the points with the points from the last run, and report each change and its reason.
 
 OUT/grades.json (of the last run), Standing, ... --> Change, ... --reports--> changes.csv, class.html
 """
@@ -32,7 +32,7 @@ class Grade:
         share: The recorded share of the exercise's points.
         sha256: The digest of the file.
         course: The version of the checks.
-        given: The reason for points set by a person, otherwise "".
+        given: The reason for points set by a person, or "" for other points.
     """
 
     learner: str
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Grades:
-    """The content of grades.json. changes: the changes of all runs, the latest last."""
+    """The content of grades.json. changes: the changes in all runs, the latest last."""
 
     grades: tuple[Grade, ...] = ()
     changes: tuple[Change, ...] = ()

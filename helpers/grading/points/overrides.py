@@ -1,4 +1,4 @@
-"""Read points set by a person from `overrides.csv`. They replace the graded points of every run.
+"""Read points set by a person from `overrides.csv`. They replace the graded points in every run.
 
     learner,exercise,points,reason,by,when
 
@@ -28,7 +28,7 @@ class OverrideError(CannotGrade):
 
 @dataclass(frozen=True)
 class Override:
-    """One line. exercise: the name of its function. points: the points that replace those of the policy."""
+    """One line of the file. exercise: the name of its function. points: the points replacing the policy's."""
 
     learner: str
     exercise: str
@@ -41,7 +41,7 @@ class Override:
 def read_overrides(path: Path, learners: Mapping[str, str]) -> tuple[Override, ...]:
     """Read the file. Raise OverrideError at the first wrong line.
 
-    learners: the learner's name by each text that may denote the learner.
+    learners: {text that may denote a learner: the learner's name}.
     """
     try:
         (_, header), *rows = read_table(path, "The overrides") or [Row(1, ())]

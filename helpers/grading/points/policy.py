@@ -1,6 +1,6 @@
-"""Read a class's points policy from `policy.toml`: weights, core and other exercises, deadlines, drops.
+"""Read a class's points policy from `policy.toml`: weights, core, deadlines, dropped notebooks.
 
-`command` reads it before grading. `counted` and `reports.standing` apply it.
+`command` reads the policy before grading. `counted` and `reports.standing` apply it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LatePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         free_days: A learner's late days without cost, for all notebooks together.
         per_day: The cost of each additional day, as a share of a notebook's points.
-        extensions: Days added to each deadline, by learner.
+        extensions: {learner: days added to each deadline}.
     """
 
     free_days: _Count = 0
@@ -63,13 +63,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         weights: "effort" (minutes and difficulty) or "points" (the check's points).
-        further: Whether exercises beyond the core are a "bonus", count like the core ("counts"), or are
-            "ignored".
+        further: Whether exercises beyond the core are a "bonus", count like exercises of the core ("counts"),
+            or are "ignored".
         bonus_weight: The worth of a bonus, as a share of the same exercise's weight in the core.
         most_bonus: The largest bonus of a notebook, as a share of the points of its core.
-        drop_lowest: The number of each learner's notebooks that do not count, starting with the smallest
+        drop_lowest: The number of notebooks that do not count for each learner, starting with the smallest
             share of points.
-        weight: Weights of single exercises, which replace the rule.
+        weight: Weights of single exercises, which replace the weights from the rule.
         as_core, as_further: Exercises that this class adds to the core or removes from it.
         deadlines: The deadline of each notebook.
     """
@@ -109,7 +109,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def days_late(self, learner: str, notebook: str, at: float | None) -> int:
         """Return the number of days by which a file is late, rounded up. at: seconds since the epoch.
 
-        Days are calendar days, so a day with a change of the clocks has 23 or 25 hours.
+        Days are calendar days, so a day on which the clocks change has 23 or 25 hours.
         """
         due = self.deadlines.get(notebook)
         if due is None or at is None:
@@ -139,7 +139,7 @@ def effort_points(heading: Heading) -> float:
 def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy:
     """Read a policy file. Raise PolicyError if it cannot be used.
 
-    learners: each text that may denote a learner -> the learner's name, to check extensions. None if the
+    learners: {text that may denote a learner: the learner's name}, used to check extensions; None if the
     class is not known.
     """
     try:
@@ -175,7 +175,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
     policy = msgspec.convert(given, Policy)
 
     def resolve_keys(find_name: Callable[[str], str], values: Mapping[str, T]) -> dict[str, T]:
-        """Replace the keys of values by the course's names. Raise PolicyError if a name occurs twice."""
+        """Replace the keys of `values` with the course's names. Raise PolicyError if a name occurs twice."""
         known: dict[str, T] = {}
         for key, value in values.items():
             try:
@@ -213,7 +213,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
 
 
 def _entries(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each key with its value, inside its tables, but without their other keys."""
+    """Yield each key and its value, inside the tables that contain it, but without their other keys."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from ((inner, {key: alone}) for inner, alone in _entries(value))

@@ -8,7 +8,7 @@
                                        +--> junit, github                 junit.xml, summary.md
 
 All of these are pure functions from records to bytes; only `write_reports` writes files. Any text in a record
-may be hostile, so `text` cleans it, and each format escapes it in a different way.
+may be hostile, so the module `text` cleans it, and each format escapes it in a different way.
 """
 
 from __future__ import annotations

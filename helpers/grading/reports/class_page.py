@@ -1,4 +1,4 @@
-"""Make the instructor's page: standings, hard exercises, learners in need of help, places to check.
+"""Create the instructor's page: standings, hard exercises, learners in need of help, places to check.
 
 `write_reports` calls `class_page` once. Flags are places to check, but not verdicts.
 """
@@ -72,7 +72,7 @@ def histogram(shares: Sequence[float]) -> list[int]:
 
 
 def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
-    """Return the learners who need help, with the reason, starting with the fewest points."""
+    """Return the learners who need help, each with the reason, starting with the fewest points."""
     common = _common_exercises(course)
     found = [(each, _why_stuck(each, common)) for each in course.standings]
     return sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share)
@@ -81,7 +81,7 @@ def stuck_learners(course: Course) -> list[tuple[Standing, str]]:
 def _common_exercises(course: Course) -> dict[tuple[str, str], float] | None:
     """Return the exercises that at least a quarter of the learners attempted, with their points.
 
-    Return None if these are all exercises, or if no learner has attempted any. Many classes only assign some
+    Return None if these are all exercises, or if no learner has attempted any. Many classes assign only some
     exercises of a notebook.
     """
     worth: dict[tuple[str, str], float] = {}
@@ -127,7 +127,7 @@ def _why_stuck(standing: Standing, common: Mapping[tuple[str, str], float] | Non
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
-    """Return each notebook with its column heading: only the leading number if there are many notebooks."""
+    """Return each notebook with its column heading, which is only a number if there are many notebooks."""
     names = [(name, line(name)) for name in course.points_by_notebook]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)

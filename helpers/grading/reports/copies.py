@@ -47,7 +47,7 @@ def solutions_text(solutions: Sequence[Record]) -> str:
 
 
 def join_first_names(names: Iterable[str]) -> str:
-    """Return the first few distinct names, and the number of further names."""
+    """Return the first few distinct names, followed by the number of further names."""
     distinct = list(dict.fromkeys(names))
     shown, rest = distinct[:_MAX_NAMED], len(distinct) - _MAX_NAMED
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
@@ -73,7 +73,7 @@ def combine_copies(
 ) -> tuple[Record, tuple[Record, ...]]:
     """Return the combined record of a notebook's copies, and the contributing copies.
 
-    A later file only counts if it adds more points than its lateness costs. The returned record refers to the
+    A later file counts only if it adds more points than its lateness costs. The returned record refers to the
     latest contributing file.
 
     Args:
@@ -126,7 +126,7 @@ def _merge_copies(
 
 
 def _is_better(theirs: ExerciseRecord, mine: ExerciseRecord) -> bool:
-    """Return whether an exercise replaces the same exercise of the better file."""
+    """Return whether an exercise should replace the same exercise of the better file."""
     if is_fault(theirs) or is_fault(mine):  # a fault neither costs nor adds points
         return mine.outcome == Outcome.NOT_ATTEMPTED.value or theirs.passed
     if mine.outcome == Outcome.NOT_ATTEMPTED.value:

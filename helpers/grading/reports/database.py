@@ -1,4 +1,4 @@
-"""Write the class as an SQLite file, for further questions: `datasette results/records.sqlite`.
+"""Write the class as an SQLite file, for further queries: `datasette results/records.sqlite`.
 
 `write_reports` calls `database`. The file contains both the check's points and the final points.
 """

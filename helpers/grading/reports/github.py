@@ -1,7 +1,7 @@
 """Write annotations of a submission's file and a job's summary in Markdown for GitHub Actions.
 
 `course grade --github` prints `github_annotations`. `write_reports` writes `class_summary`, which a workflow
-appends to $GITHUB_STEP_SUMMARY. GitHub shows at most ten errors and ten warnings of a step, and 1 MiB of a
+appends to $GITHUB_STEP_SUMMARY. GitHub shows at most ten errors and ten warnings per step, and 1 MiB of a
 summary.
 """
 
@@ -67,7 +67,7 @@ def _workflow_command(level: str, file: str, title: str, message: str) -> str:
 
 
 def _escape_data(text: str) -> str:
-    """Escape a text in the same way as actions/toolkit (packages/core, command.ts)."""
+    """Escape `text` in the same way as actions/toolkit (packages/core, command.ts)."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -48,7 +48,7 @@ _FORMULA_START_PATTERN = re.compile(_CELL_START + _SKIPPED + _FORMULA)
 
 
 def gradebook(course: Course) -> bytes:
-    """Return one row for each learner, with every notebook and exercise. Has a BOM, for spreadsheets."""
+    """Return one row for each learner, with all notebooks and exercises, as CSV with a BOM."""
     exercises = _exercises(course)
     head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Remarks"]
     head += [
@@ -109,7 +109,7 @@ def grade_of(record: Record | None) -> float | None:
 
 
 def _exercises(course: Course) -> dict[tuple[str, str], str]:
-    """Return each exercise's column heading, by notebook and name, in the course's order."""
+    """Return {(notebook, exercise): column heading}, in the course's order."""
     found: dict[tuple[str, str], str] = {}
     for standing in course.standings:
         for record in standing.records:
@@ -163,7 +163,7 @@ def _status(record: Record) -> str:
 def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
     """Return rows as UTF-8 CSV with commas and CRLF (RFC 4180).
 
-    bom: begin with a byte order mark. Without it, Excel assumes the system's legacy code page.
+    bom: whether to begin with a byte order mark. Without it, Excel assumes the system's legacy code page.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -172,7 +172,7 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
 
 
 def escape_formula(text: str) -> str:
-    """Return a text as a cell of one line that no spreadsheet runs, with an apostrophe before formulas."""
+    """Return `text` as a one-line cell that no spreadsheet runs, with an apostrophe before formulas."""
     flat = re.sub(r"[\t\r\n\v\f]", " ", clip_text(text, _MAX_CELL_CHARS))
     return flat if _NUMBER_PATTERN.fullmatch(flat) else _FORMULA_START_PATTERN.sub(r"\1'\2", flat)
 

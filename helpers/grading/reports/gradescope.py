@@ -5,8 +5,8 @@
     python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
     python -m helpers.grading.reports.gradescope --nothing-in SUBMISSION RESULTS
 
-See "Output format" in Gradescope's "Autograder Specifications". Texts intended only for the instructor are in
-a test with visibility "hidden", which Gradescope never shows to learners.
+See "Output format" in Gradescope's "Autograder Specifications". Text intended only for the instructor is in a
+test with visibility "hidden", which Gradescope never shows to learners.
 
     gradescope.zip:  setup.sh  run_autograder  secret  notebooks  policy.toml
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
@@ -140,8 +140,8 @@ def write_zip(
     """Write the zip to an open file.
 
     Args:
-        secret: Determines the hidden cases. It is stored in a separate file that is readable only by its
-            owner.
+        secret: The secret that determines the hidden cases. It is stored in a separate file that is readable
+            only by its owner.
         notebooks: The notebooks that count; by default, all notebooks in a submission.
         policy: A policy file, of which only the weights count.
 
@@ -196,7 +196,7 @@ def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
 def write_nothing_handed_in(submission: Path, results: Path) -> int:
     """Write results without points if `course grade` finds nothing to grade. Return an exit code.
 
-    The code is 1 if there is something to grade, so that the failure has a different cause.
+    The code is 1 if there is something to grade, because then the failure has a different cause.
     """
     try:
         find_submissions(submission)

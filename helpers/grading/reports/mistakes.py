@@ -1,8 +1,8 @@
 """Find a class's hard exercises, and mistakes that many learners share.
 
 `class_page` shows both. Answers are grouped by the known mistake that explains them. Without a known mistake,
-they are grouped by the first failed case: its waits, its broken rule or its wrong value. Sharing the same
-advice is not a reason for merging mistakes.
+they are grouped by the first failed case: its waits, its broken rule or its wrong value. Mistakes are not
+merged just because they share the same advice.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PassRate:
 
 @dataclass(frozen=True)
 class Mistake:
-    """The same failure in the same exercise.
+    """A failure shared by several answers to an exercise.
 
     known: the title of the known mistake, or "". said: the check's text for the first learner of the group.
     """
@@ -107,7 +107,7 @@ def best_explanation(exercise: ExerciseRecord) -> str:
 
 
 def distinguishing_words(exercise: ExerciseRecord) -> str:
-    """Return the words that distinguish mistakes for which there is no known mistake."""
+    """Return words by which to distinguish failures that are not known mistakes."""
     return _words(exercise, "message", "advice")
 
 
@@ -147,7 +147,7 @@ def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def normalize_words(said: str) -> str:
-    """Remove parts that differ between learners: numbers, addresses, lists of numbers, spaces."""
+    """Remove the parts that differ between learners: numbers, addresses, lists of numbers, spaces."""
     text = _NUMBER_PATTERN.sub("n", _ADDRESS_PATTERN.sub("n", said.lower()))
     return " ".join(_LIST_PATTERN.sub("n", text).split())
 

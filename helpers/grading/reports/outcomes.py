@@ -1,8 +1,8 @@
-"""Describe outcomes for reports: their kind, their mark, which needs no color, and the text for learners.
+"""Describe outcomes for reports: their kind, their mark (readable without color), and text for learners.
 
-Every report uses these functions. An unknown outcome is shown unchanged, as a failure. On hidden cases,
-learners only see the number of passed ones. The failed cases and their failures are not shown, because an
-answer could choose its way of failing and so reveal its inputs.
+Every report uses these functions. An unknown outcome is shown unchanged, as a failure. Learners see only the
+number of passed hidden cases. The failed cases and their failures are not shown, because an answer could
+choose its way of failing and so reveal its inputs.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def summary_of(
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
-    """Return whether grading failed here and no person has decided yet, so that no points may be lost."""
+    """Return whether grading failed here and no person has decided yet. If so, no points may be lost."""
     return kind_of(exercise.outcome) is Kind.FAULT and override_of(exercise) is None
 
 
 def override_text(exercise: ExerciseRecord) -> str:
-    """Return a text on the points set by a person and the reason, or "" if the points were not set."""
+    """Return text on the points set by a person and the reason, or "" if no person has set points."""
     override = override_of(exercise)
     if override is None:
         return ""
@@ -114,7 +114,7 @@ def failed_cases(cases: Sequence[CaseRecord]) -> list[CaseRecord]:
 
 
 def hidden_text(exercise: ExerciseRecord) -> str:
-    """Return a text on the number of passed hidden cases, or "" if none ran or if visible cases failed."""
+    """Return text on the number of passed hidden cases, or "" if none ran or if visible cases failed."""
     hidden = [case for case in exercise.cases if case.hidden]
     if not hidden or failed_cases(visible_cases(exercise)):
         return ""
@@ -124,7 +124,7 @@ def hidden_text(exercise: ExerciseRecord) -> str:
 
 
 def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
-    """Yield the failed visible cases with an explanation, each explanation once."""
+    """Yield the failed visible cases that have an explanation, one case for each explanation."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in failed_cases(visible_cases(exercise)):
         said = (case.message, case.broken, case.advice)
@@ -137,7 +137,7 @@ def explaining_cases(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:
-    """Return message, cases and first explanation of an exercise as text of several lines."""
+    """Return an exercise's message, cases and first explanation as several lines of text."""
     if is_fault(exercise):
         return FAULT_TEXT
     lines = [clip_text(exercise.message)] if exercise.message else []
@@ -150,7 +150,7 @@ def exercise_text(exercise: ExerciseRecord) -> str:
 
 
 def _clean_case(case: CaseRecord) -> CaseRecord:
-    """Return a case with harmless texts of limited length."""
+    """Return a case whose texts are harmless and limited in length."""
     rows = [
         Row(
             row.rank,

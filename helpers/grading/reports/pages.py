@@ -1,4 +1,4 @@
-"""Render pages from records: templates receive the class, and obtain all other values with filters.
+"""Render pages from records: templates receive the class, and compute all other values with filters.
 
     Course --render--> class.html        Course, Standing --render--> learner.html
 
@@ -66,13 +66,13 @@ def learner_page(course: Course, standing: Standing) -> bytes:
 
 
 def render(template: str, **values: Any) -> bytes:
-    """Fill in a template and return the page as UTF-8: Markdown for names in .md, otherwise HTML."""
+    """Fill in a template and return the page as UTF-8: Markdown if its name ends in .md, otherwise HTML."""
     page = _environment(template.endswith(".md")).get_template(template)
     return page.render(style=Markup(_style()), policy=_policy(_style()), **values).encode("utf-8")
 
 
 def mark_code(text: str) -> Markup:
-    """Return escaped HTML in which text between backticks is code."""
+    """Return escaped HTML in which text between backticks is marked as code."""
     parts = clip_text(text).split("`")
     if len(parts) % 2 == 0:  # treat an unpaired backtick as an ordinary character
         parts[-2:] = ["`".join(parts[-2:])]
@@ -148,7 +148,7 @@ def _style() -> str:
 
 
 def _policy(style: str) -> str:
-    """Return a policy that only allows this style sheet and pictures inside the page."""
+    """Return a content security policy that allows only this style sheet and pictures inside the page."""
     # Allow the style by its hash, so that a style smuggled in by a text is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (

@@ -1,6 +1,6 @@
 """Choose file names for learners' pages that are safe on every system, for any names of learners.
 
-It is called once for the class, so that the pages and the links to them use the same names.
+`page_names` is called once for the class, so that the pages and the links to them use the same names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compute a class for reports: the records that count for each learner, and their sum.
 
-`command` makes a `Course` once and passes it to every report, so that all show the same final points. The
-policy is applied here, in this order: weights, the best copy of each notebook, lateness, overrides, dropped
-notebooks. The records on the disk keep the check's points.
+`command` makes a `Course` once and passes it to every report, so that all reports show the same final points.
+The policy is applied here, in this order: weights, the best copy of each notebook, lateness, overrides,
+dropped notebooks. The records on the disk keep the check's points.
 
     Record, Record, ... --by learner, by notebook--> Standing, Standing, ... in a Course
 """
@@ -42,7 +42,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class Lateness:
-    """A notebook's late days, the free days among them, and the remaining share of its points."""
+    """A notebook's late days, the number of free days among them, and the remaining share of its points."""
 
     days: int
     free: int
@@ -64,9 +64,9 @@ class Standing:
             order.
         spare: Further files of the same notebooks, and files of notebooks outside the class. They do not
             count.
-        own: Files that are the course's solutions, which also do not count.
+        own: Files with the course's solutions, which do not count either.
         missing: Notebooks of the class that were not handed in.
-        late: The cost of lateness, by notebook.
+        late: {notebook: its lateness}.
         dropped: Notebooks that the policy leaves out.
         out_of: The maximum number of points without a bonus, excluding exercises that could not be graded
             here and dropped notebooks.
@@ -106,7 +106,7 @@ class Standing:
 
     @property
     def own_text(self) -> str:
-        """A sentence on the files that are the course's solutions, "" if there are none."""
+        """A sentence on the files with the course's solutions, or "" if there are none."""
         return solutions_text(self.own)
 
     def record_of(self, notebook: str) -> Record | None:
@@ -145,13 +145,14 @@ def course_of(
     """Sort records into a class. If a notebook has several files, the best copy of each exercise counts.
 
     Args:
-        named: The class's notebooks. By default, the notebooks handed in by at least a quarter of the
+        named: The class's notebooks; by default, the notebooks handed in by at least a quarter of the
             learners and, in a class of three or more, by at least two. So a stray notebook of one learner
             does not change other learners' shares.
         handed_in: The time at which each (learner, file) was handed in, in seconds since the epoch. Files
             without a time are not late.
-        references: The source of each reference solution. A file that consists of them earns no points.
-        people: Learners who have a standing even without a file, in addition to learners with overrides.
+        references: The source of each reference solution. A file that consists of reference solutions earns
+            no points.
+        people: Learners who are included even without a file, in addition to learners with overrides.
     """
     records = [
         apply_weights(part, policy) for record in records for part in split_by_notebook(record)
@@ -194,7 +195,7 @@ def course_of(
 
 
 def _learners_by_notebook(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Return the learners who handed in each notebook, with at least one attempt or in an unreadable file."""
+    """Return {notebook: learners who handed it in}, with an attempt or as an unreadable file."""
     by: dict[str, set[str]] = {}
     for record in records:
         blank = all(each.outcome == Outcome.NOT_ATTEMPTED.value for each in record.exercises)
@@ -214,12 +215,12 @@ def _rare_notebooks(hands: Mapping[str, set[str]]) -> set[str]:
 
 
 def graded_points(record: Record) -> float:
-    """Return the sum of a record's points, without exercises that could not be graded here."""
+    """Return the sum of a record's points, excluding exercises that could not be graded here."""
     return sum(finite_or_zero(each.points) for each in record.exercises if not is_fault(each))
 
 
 def max_points(record: Record) -> float:
-    """Return a record's maximum points, without bonuses and exercises that could not be graded here."""
+    """Return a record's maximum points, excluding bonuses and exercises that could not be graded here."""
     counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
     return sum(finite_or_zero(each.out_of) for each in counted)
 
@@ -230,13 +231,13 @@ def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def has_fault(record: Record) -> bool:
-    """Return whether a part of a record could not be graded here, and no person has decided on it."""
+    """Return whether a part of a record could not be graded here, and no person has decided yet."""
     faulty = record.status is Status.HARNESS_FAULT and not record.exercises
     return faulty or any(map(is_fault, record.exercises))
 
 
 def _max_points(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Return each exercise's maximum points, without a bonus, by notebook and name."""
+    """Return {(notebook, exercise): maximum points}, without bonuses."""
     found: dict[tuple[str, str], float] = {}
     for record in records:
         for each in record.exercises:

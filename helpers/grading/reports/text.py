@@ -28,7 +28,7 @@ _HEADING_PATTERN = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ mi
 
 
 def clip_text(text: str, limit: int = MAX_CHARS) -> str:
-    """Return a cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
+    """Return cleaned text of several lines, cut to `limit` characters with a mark at the cut."""
     if len(text) <= limit and text.isascii() and text.isprintable():
         return text  # this applies to most strings, so the fast path pays off
     # Cut first, so that megabytes take no longer than a page, but leave room for removed codes.
@@ -43,7 +43,7 @@ def line(text: str, limit: int = MAX_NAME_CHARS) -> str:
 
 
 def escape_markdown(text: str, limit: int = 200) -> str:
-    """Return a text that Markdown shows unchanged, even in a table."""
+    """Escape `text` so that Markdown shows it unchanged, even in a table."""
     return line(text, limit).translate(_ESCAPED)
 
 
@@ -60,7 +60,7 @@ def points_text(points: float, out_of: float | None = None) -> str:
 
 
 def finite_or_zero(value: float) -> float:
-    """Return the number, or 0 if a gradebook could not add it up."""
+    """Return the number, or 0 if a gradebook could not add it to others."""
     return value if math.isfinite(value) and abs(value) < 1e9 else 0.0
 
 
@@ -80,7 +80,7 @@ def title_of(exercise: ExerciseRecord) -> str:
 
 
 def numbered_title(exercise: ExerciseRecord) -> str:
-    """Return number and title: `5.3 Ring all-reduce`."""
+    """Return an exercise's number and title: `5.3 Ring all-reduce`."""
     return (
         f"{line(exercise.number, 12)} {title_of(exercise)}"
         if exercise.number

@@ -6,7 +6,7 @@ locks (flock), which the kernel releases when a grader exits.
     shared:     gate, shared -> turn, shared -> leave the gate, run
     exclusive:  gate, exclusive -> turn, exclusive -> run
 
-While a grader waits for the exclusive lock, no other grader passes the gate, so it only waits for graders
+While a grader waits for the exclusive lock, no other grader passes the gate, so it waits only for graders
 that are already running.
 """
 

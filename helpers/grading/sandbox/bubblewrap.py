@@ -1,6 +1,6 @@
 """Build the command line of bubblewrap, and test whether bubblewrap works here.
 
-`bubblewrapped` starts a single program behind bubblewrap. `levels` calls `reason_unavailable`.
+`bubblewrapped` starts one program behind bubblewrap. `levels` calls `reason_unavailable`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYSTEM_CONFIG_PATHS = (
 
 
 def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
-    """Return the words that precede the program: bwrap, the visible files, and rights to make namespaces.
+    """Return the words that precede the program: bwrap, the visible files, and rights to create namespaces.
 
     info: a descriptor to which bwrap writes the id of the started process, as JSON.
     """
@@ -69,7 +69,7 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of programs behind bubblewrap, without any variable of the grader."""
+    """Return the environment for programs behind bubblewrap, without any of the grader's variables."""
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
     return {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 

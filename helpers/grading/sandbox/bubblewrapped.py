@@ -4,7 +4,7 @@
                               |   template_inside --fork--> | own network, own /tmp |    |
                               |                             |   rank server -> ranks|    |
 
-`levels` chooses this sandbox if `bwrap` is installed and may make namespaces, and keeps one `Template` for
+`levels` chooses this sandbox if `bwrap` is installed and may create namespaces, and keeps one `Template` for
 each grading process.
 """
 
@@ -77,7 +77,7 @@ class BubblewrapSite:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
-        """Process id, outside the sandbox, of the first process inside."""
+        """The process id, as seen from outside the sandbox, of the first process inside."""
 
     @property
     def lost(self) -> bool:
@@ -123,7 +123,7 @@ class BubblewrapSite:
 class Template:
     """The outside end of the process behind bubblewrap that forks rank servers (`template_inside`).
 
-    Only one thread may use it. The process ends when this thread exits, or by `close`.
+    Only one thread may use it. The process ends when this thread exits or `close` is called.
     """
 
     def __init__(self, staged: StagedFiles) -> None:
@@ -163,7 +163,7 @@ class Template:
 
         Args:
             control: The server's end of its control socket.
-            log: Receives the server's output.
+            log: A descriptor to which the server's output is written.
 
         Raises:
             LaunchError: The server did not start.
@@ -251,7 +251,7 @@ class ForkedProcess:
 
 
 def _first_process(info: int) -> int:
-    """Return the outside process id of the program reported by bwrap, or 0 if none is reported."""
+    """Return the process id, outside the sandbox, of the program reported by bwrap, or 0 if there is none."""
     said = b""
     with open(info, "rb", buffering=0) as pipe:
         poll = select.poll()

@@ -44,7 +44,7 @@ _numbers = itertools.count()
 
 
 class ProcessGroups:
-    """A group of processes that the kernel counts together. Make one with `put_into_group`.
+    """A group of processes that the kernel counts together. Create a group with `put_into_group`.
 
     folders: a folder for each counted kind of `KINDS`. In version 2 all kinds have the same folder.
     """
@@ -138,7 +138,7 @@ def _is_v2() -> bool:
 
 @cache
 def _find_parent(kind: str) -> Path | None:
-    """Return the folder for making groups of this kind, after testing it with an idle process."""
+    """Return the folder in which to create groups of this kind, after testing it with an idle process."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
         # a user who may make a group may still not be allowed to move a process into it
@@ -178,7 +178,7 @@ def _candidates(kind: str) -> Iterator[Path]:
 
 
 def _set_limit(folder: Path, kind: str, limit: int) -> None:
-    """Set a group's limit; a cpu group keeps its default share. Raise OSError if it lacks the controller."""
+    """Set a group's limit; cpu groups keep their default share. Raise OSError if it lacks the controller."""
     if kind == "cpu":
         if not any((folder / name).exists() for name in ("cpu.weight", "cpu.shares")):
             raise OSError("no cpu controller")

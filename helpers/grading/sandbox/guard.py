@@ -29,7 +29,7 @@ class Exceeded:
     Args:
         text: The limit in words.
         outcome: The outcome of the answer that ran in the sandbox.
-        depends_on_machine: Whether other programs on this machine may have contributed.
+        depends_on_machine: Whether other programs on this machine may have contributed to exceeding it.
     """
 
     text: str
@@ -43,7 +43,7 @@ class LimitGuard:
     `found` is the exceeded limit, or None.
 
     Args:
-        enclosed: Whether `first` has a private network and /tmp, and all processes below it end with it.
+        enclosed: Whether `first` has a private network and /tmp, and all processes below `first` end with it.
         bounded: Whether a memory group (`cgroup`) already counts the kernel's memory for these processes.
     """
 
@@ -55,7 +55,7 @@ class LimitGuard:
         self.found: Exceeded | None = None
         self.peak_bytes = 0
         self.cpu_s = 0.0
-        """Processor time of all processes below `first`, running and ended, as last seen."""
+        """Processor time of all running and ended processes below `first`, as last measured."""
         self._ends_at = self._cpu_left_s = float("inf")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
@@ -131,14 +131,14 @@ def read_threads(user: int) -> int:
 
 
 def sockets_of(pid: int) -> int:
-    """Return the number of sockets in a process's network, whose memory is not attributed to a process."""
+    """Return the number of sockets in a process's network; their memory is not attributed to a process."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/net/sockstat").read_text(encoding="utf-8").split()[2])
     return 0
 
 
 def files_of(pid: int) -> int:
-    """Return the number of files that a sandbox has in memory, or 0 if this user may not read it."""
+    """Return the number of a sandbox's files in memory, or 0 if this user may not read the number."""
     count = 0
     for folder in _MEMORY_FOLDERS:
         with suppress(OSError):

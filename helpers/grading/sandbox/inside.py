@@ -1,4 +1,4 @@
-"""Drop privileges inside the sandbox, in a rank server before it serves.
+"""Drop a rank server's privileges inside the sandbox, before it serves.
 
 `template_inside` and `landlocked` call `limit_process` before running the server's program.
 """

@@ -1,6 +1,6 @@
 """Restrict a process's reachable files with Landlock, which needs no privileges.
 
-`inside` calls it in the rank server if bubblewrap is not available. See landlock(7).
+`inside` calls this module in the rank server if bubblewrap is not available. See landlock(7).
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class LandlockSite:
         A sandbox cannot change its umask, so its files are readable only by their owner, or are links. Files
         are kept if they existed before, if others may read them, or if a process has opened them, because
         other programs of this user may also use /dev/shm. If other sandboxes are running at the same time,
-        new files of libraries are kept until no process can be about to open them, because only root sees
+        new files of libraries are kept until no process can be about to open them, because only root can see
         which processes have opened them.
         """
         if not _private_shm_files() - self._before:

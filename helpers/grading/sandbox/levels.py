@@ -70,8 +70,8 @@ class NoSandbox(CannotGrade):
 class Plan:
     """The level, files and limits of a batch's sandboxes.
 
-    Use it as a context manager if the process continues afterwards: with bubblewrap it has a `Template`,
-    which forks the rank servers of all sandboxes. Only one thread may make sandboxes.
+    Use a plan as a context manager if the process continues afterwards, because with bubblewrap the plan has
+    a `Template`, which forks the rank servers of all sandboxes. Only one thread may create sandboxes.
     """
 
     level: str
@@ -154,7 +154,7 @@ def make_plan(level: str, staged: StagedFiles, out: Path) -> Plan:
 class Sandbox:
     """A rank server in a sandbox, with its guard. Use it as a context manager.
 
-    preload: import the later notebooks' modules before the first answer runs.
+    preload: whether to import the later notebooks' modules before the first answer runs.
     """
 
     def __init__(self, plan: Plan, slot: int = 0, preload: bool = False) -> None:
@@ -190,7 +190,7 @@ class Sandbox:
 
     @property
     def found(self) -> Exceeded | None:
-        """The limit for which the guard or the kernel ended the sandbox, or None."""
+        """The exceeded limit for which the guard or the kernel ended the sandbox, or None."""
         if self.group is not None and self.group.killed:
             limits = self.plan.limits
             most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20

@@ -21,8 +21,10 @@ class Limits:
         file_bytes: Size of one file.
         open_files: Number of open files.
 
-    For one rank: output_bytes: Printed output. result_bytes, result_parts: Size of one sent value, and its
-        number of parts, which is forty times that of the largest right answer.
+    For one rank:
+        output_bytes: Printed output.
+        result_bytes, result_parts: Size of one sent value, and its number of parts. The latter is forty times
+            that of the largest right answer.
 
     For one sandbox:
         processes: Number of processes and threads.
@@ -31,10 +33,11 @@ class Limits:
         kernel_bytes: Growth of the kernel's memory while the sandbox runs, if it is not counted per sandbox.
         disk_bytes: Size of its private /tmp, and of its /dev/shm.
 
-    For one submission or learner: submission_s, submission_cpu_s: Wall time and processor time of all
-            exercises of a submission: twenty times the time of the longest notebook. learner_s: Wall time of
-            all files of one learner, divided equally among them. If all 24 notebooks of the course are handed
-            in, each has thirty times its usual time.
+    For one submission or learner:
+        submission_s, submission_cpu_s: Wall time and processor time of all exercises of a submission: twenty
+            times the time of the longest notebook.
+        learner_s: Wall time of all files of one learner, divided equally among them. If all 24 notebooks of
+            the course are handed in, each has thirty times its usual time.
     """
 
     processes: int = 600

@@ -1,7 +1,7 @@
 """Refuse, with a seccomp filter, system calls that no answer needs.
 
-`inside` installs the filter in the rank server before it forks ranks. The filter cannot be removed. The
-filter is a small program in classic BPF. See "Seccomp BPF" in the kernel's documentation.
+`inside` installs the filter in the rank server before it forks ranks. The filter, a small program in classic
+BPF, cannot be removed. See "Seccomp BPF" in the kernel's documentation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Copy the modules needed by ranks into a folder, without cases, advice, solutions and grader.
 
-`StagedFiles` is made once for a batch. Every sandbox shows its folder instead of the course.
+`StagedFiles` is made once for a batch. In every sandbox, its folder appears in place of the course.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the course's modules that a file imports or mentions in a string, as for import_module."""
+    """Yield the course's modules that a file imports, or mentions in a string (for import_module)."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -6,7 +6,7 @@
                                                                          `--fork--> ranks
 
 Importing torch takes a second, but forking takes a few milliseconds, so every submission can have a separate
-rank server at almost no cost. The template only runs the course's code, and a server drops all privileges
+rank server at almost no cost. The template runs only the course's code, and a server drops all privileges
 before it serves. `bubblewrapped.Template` starts the template and holds the other end of its socket. When
 this socket closes, the template exits.
 """
@@ -166,7 +166,7 @@ def enter_namespaces(disk_bytes: int, kept: Sequence[str] = ()) -> None:
 
 
 def change_user(user: int) -> None:
-    """Change from root to a user without files (0: change nothing). `limit_process` drops the rest."""
+    """Change from root to a user without files, unless `user` is 0. `limit_process` drops the rest."""
     if user:
         bound_capabilities()
         # Drop groups first, because only root may drop them.

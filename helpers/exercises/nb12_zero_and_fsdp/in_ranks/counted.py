@@ -1,6 +1,6 @@
 """Run answers of 12.1 to 12.3 inside the ranks for a few steps, and count the retained bytes.
 
-Each function returns plain values by name. A text describes a problem not visible in values; "" means none.
+Each function returns plain values by name. A string describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from helpers.checks.live_tensors import PATIENCE_S, LiveTensorCounter, storage_b
 from helpers.exercises.shared.in_ranks.probe import with_grads
 
 _MAX_UNCOUNTED = 4
-"""Length up to which a list of numbers is not counted."""
+"""The length up to which lists of numbers are not counted."""
 _MAX_LISTED = 5
 _SLACK_BYTES = 64
 """Bytes allowed for a few counters."""
@@ -34,10 +34,10 @@ Then later waits are short, because the case will run again in a separate world.
 class OptimizerSteps(NamedTuple):
     """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
-    keeps_grads: zero and refill gradients instead of setting them to None. max_bytes: the sufficient bytes
-    for the state, and in all. known, here and below: the names of tensors, such as a whole weight, by their
-    bytes. second: one of `SECOND_OPTIMIZERS`, which says when a second optimizer is created. With a second
-    optimizer, bytes are not counted.
+    keeps_grads: whether to zero and refill gradients instead of setting them to None. max_bytes: the number
+    of bytes that is enough for the state, and for all tensors. known_sizes, here and below: {number of bytes:
+    name} of tensors such as a whole weight. second: the time at which a second optimizer is created, one of
+    `SECOND_OPTIMIZERS`. With a second optimizer, bytes are not counted.
     """
 
     weights: Sequence[torch.Tensor]
@@ -51,7 +51,7 @@ class OptimizerSteps(NamedTuple):
 
 
 SECOND_OPTIMIZERS = ("", "made first", "made last")
-"""When a second optimizer, for different weights, is made; "" means never. The first one steps first."""
+"""When a second optimizer, for other weights, is created; "" means never. The older one steps first."""
 
 
 def run_optimizer(
@@ -118,7 +118,7 @@ def _set_grads(
 
 
 def _states() -> list[torch.Tensor]:
-    """Return the state tensors, without step counters, of every torch optimizer made in this block."""
+    """Return the state tensors, without step counters, of every torch optimizer created in this block."""
     made = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
     entries = [value for o in made for own in o.state.values() for value in own.values()]
     return [v for v in entries if isinstance(v, torch.Tensor) and v.dim()]
@@ -267,7 +267,7 @@ def _describe_excess(
 
 
 def _bytes_outside_tensors(answer: Any) -> int:
-    """Count the bytes of numbers kept outside of tensors by objects made in this block."""
+    """Count the bytes of numbers kept outside of tensors by objects created in this block."""
     found: dict[int, int] = {}
     names = vars(sys.modules["__main__"])
     for one in (*gc.get_objects(), names, getattr(answer, "__dict__", None)):

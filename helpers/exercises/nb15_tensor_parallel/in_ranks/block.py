@@ -76,7 +76,7 @@ class Block(nn.Module):
 
 @functools.cache
 def _mesh(sizes: tuple[int, ...]) -> Any:
-    """Return the mesh of these sizes, the same for all cases of a world."""
+    """Return the mesh of these sizes, which is the same mesh for all cases of a world."""
     from torch.distributed.device_mesh import init_device_mesh
 
     return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])

@@ -1,7 +1,7 @@
 """Run answers of notebook 15, except 15.6, inside the ranks: layers and blocks cut over ranks.
 
-Each function returns plain values by name: the output, gradients, and parameters. A text describes a problem
-not visible in values; "" means none.
+Each function returns plain values by name: the output, gradients, and parameters. A string describes a
+problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def run_layer(
 ) -> dict[str, Any] | None:
     """Call the answer to split a dense layer, and run this rank's part forward and backward.
 
-    second: when a second layer is built, one of `SECOND_LAYERS`. It runs forward before the first layer, and
-    backward after it.
+    second: when a second layer is built, one of `SECOND_LAYERS`. The second layer runs forward before the
+    first layer, and backward after the first layer.
     """
     other_x = x.clone().requires_grad_(x_requires_grad)
     x = x.clone().requires_grad_(x_requires_grad)
@@ -114,7 +114,7 @@ def _describe_excess(layer: nn.Module, storages: set[int]) -> str:
 
 
 def _copy_parameter(layer: nn.Module, name: str) -> Any:
-    """Return a copy of a parameter, None for None, or a description of any other object."""
+    """Return a copy of a parameter, None if it is None, or a description of any other object."""
     named = dict(layer.named_parameters())
     if name in named:
         return copy_of(named[name])

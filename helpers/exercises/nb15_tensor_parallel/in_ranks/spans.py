@@ -1,7 +1,7 @@
 """Run a learner's code forward and backward, and note problems not visible in values.
 
-With the spans "forward" and "backward", rules can assign calls to phases. A text describes a problem; "" is
-right.
+With the spans "forward" and "backward", rules can assign calls to phases. A string describes a problem; ""
+means none.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _watch_sums(running: RunningFunctions, max_outside: int) -> Iterator[dict[st
 def _watch_functions() -> Iterator[RunningFunctions]:
     """Record which autograd functions are running.
 
-    Since torch 2.14, `apply` is in C++, so they are missing from the frames.
+    Since torch 2.14, `apply` is in C++, so the functions are missing from the frames.
     """
     top: Any = torch.autograd.Function
     running: RunningFunctions = []

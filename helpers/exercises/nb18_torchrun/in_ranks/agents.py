@@ -62,7 +62,7 @@ def _run_real_agents(answer: Source, nproc: int) -> dict[str, Any]:
 
 
 def _parse_command(words: Any) -> dict[str, Any]:
-    """Parse one command with torchrun's parser; `problem` says why it cannot be parsed."""
+    """Parse one command with torchrun's parser; `problem` explains why a command cannot be parsed."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         return {"problem": "not a list of strings"}
     if not words or words[0] != "torchrun":
@@ -91,7 +91,7 @@ def report_place(answer: object) -> dict[str, Any]:
 ERRORS: dict[str, Callable[[str], Exception]] = {
     error.__name__: error for error in (ValueError, KeyError, RuntimeError, FileNotFoundError)
 }
-"""The exceptions that main may raise."""
+"""{name: exception} for the exceptions that main may raise."""
 
 
 def run_failing_main(
@@ -194,7 +194,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _as_sendable(value: Any) -> Any:
-    """Return a value as sendable types."""
+    """Convert a value to types that a rank can send."""
     if isinstance(value, (list, tuple)):
         return [_as_sendable(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]

@@ -39,7 +39,7 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
 AGENTS_S = 40.0
 """Time limit for a real agent, which usually needs 5 s."""
 PREEMPTED_EXITCODE = 75
-"""Exit code of a worker that returned early, so that the next attempt starts."""
+"""The exit code with which a worker ends after returning early, so that the next attempt starts."""
 
 
 def run_attempts_of_answer(
@@ -52,7 +52,7 @@ def run_attempts_of_answer(
 ) -> dict[str, Any]:
     """Run the training in attempts.
 
-    train_args: the arguments of `train_in_worker`. With numbers among them, run it under a real agent.
+    train_args: the arguments of `train_in_worker`. If they contain numbers, run it under a real agent.
     """
     script = compose(answer, train_in_worker, train_args)
     if train_args[-1]:
@@ -78,9 +78,9 @@ def train_in_worker(
 ) -> dict[str, Any]:
     """Call the answer in a worker of one attempt.
 
-    term: (attempt, n, ranks): in that attempt, SIGTERM reaches these ranks in their n-th step. The next
-    attempt is a new job. numbers: the steps' numbers, if there is no monitor to ask; then the last rank kills
-    itself in the n-th step.
+    term: (attempt, n, ranks): in this attempt, SIGTERM reaches these ranks in their n-th step. The next
+    attempt is a new job. numbers: the steps' numbers, if there is no monitor to ask. In this case, the last
+    rank kills itself in the n-th step.
     """
     number, done, calls = attempt_number(), 0, 0
     with join_attempt(lambda: done) as disk:

@@ -16,14 +16,17 @@ from helpers.checks.stopwatch import Script, Stopwatch
 NOISE = 0.02
 """The largest error added to a timing, relative to its true length."""
 BETWEEN_OUTLIERS = (5, 7)
-"""Number of timings between two that are far too long: one or two of ten are."""
+"""The number of timings from one that is far too long to the next. So one or two of ten are too long."""
 TRIP_TAG = 185
 """Tag that distinguishes round trips from an answer's messages in the record."""
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns")
 
 Plan = tuple[float, int, float, float, int]
-"""The true seconds of a pair, a seed, the factors by which the first and other timings are too long, and the
-index of the first other timing that is too long."""
+"""The arguments of a pair's stopwatch.
+
+They are the true seconds, a seed, the factors by which the first and other timings are too long, and the
+index of the first of these other timings.
+"""
 
 
 def run_with_round_trips(

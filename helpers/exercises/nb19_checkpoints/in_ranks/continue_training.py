@@ -68,7 +68,7 @@ def run_jobs(
     plans: Sequence[Plan],
     *job_args: Any,
 ) -> dict[str, Any]:
-    """Run jobs of these sizes one after the other, all with the same folder."""
+    """Run jobs of these sizes one after another, all with the same folder."""
     script = compose(answer, train_in_worker, ([plan[0] for plan in plans], *job_args))
     return run_attempts(script, sizes, plans, only_rank0_writes=True)
 

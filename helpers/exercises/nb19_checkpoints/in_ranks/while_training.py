@@ -30,7 +30,7 @@ from helpers.exercises.shared.in_ranks.attempts import (
 )
 
 MAX_HOLD_S = 0.5
-"""Maximum delay of a write for observing the training. With a right answer, the delay ends at once."""
+"""The maximum delay of a write, to observe the training. With a right answer, the delay ends at once."""
 DISK_FULL_MESSAGE = "no space left on this disk"
 
 
@@ -63,8 +63,8 @@ def train_in_worker(
 ) -> dict[str, Any]:
     """Call the answer in a worker, and record the simultaneous actions of its writes and its training.
 
-    fails: (save, rank) of the failing write; save 0 means none. cleans: remove the oldest checkpoint between
-    two attempts.
+    fails: (save, rank) of the failing write; save 0 means none. cleans: whether to remove the oldest
+    checkpoint between two attempts.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
@@ -114,8 +114,8 @@ def find_whole_checkpoints(folder: Path, cleans: bool) -> list[str]:
     """Return the names of the whole checkpoints found by an attempt, oldest first.
 
     Modification times are set as if the folder had been copied between two attempts: the second newest
-    checkpoint has the latest time. cleans: remove the oldest, unless it is the only one. If a name has no
-    number, nothing is changed, because the order is unknown.
+    checkpoint has the latest time. cleans: whether to remove the oldest checkpoint, unless it is the only
+    one. If a name has no number, nothing is changed, because the order is unknown.
     """
     made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_sort_key)
     whole = [path for path in made if _is_whole(path)]
@@ -154,8 +154,8 @@ class WriteRecorder:
 
     observations: "main thread" if the main thread writes; "waits" if it waits before it has begun another
     step; "two" if it begins a second write; "group" if the write uses a different group; "at the end" if the
-    answer has returned; "own thread" if a thread other than async_save's writes. failing_write: the number of
-    the failing write, counting from 1.
+    answer has returned; "own thread" if a thread other than that of async_save writes. failing_write: the
+    number of the failing write, counting from 1.
     """
 
     steps: int

@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 20, one per exercise, and those that exercises share."""
+"""Modules imported by ranks for notebook 20: one for each exercise, and those shared by exercises."""

@@ -1,4 +1,4 @@
-"""20.3: a training run whose replicas stall, step alone, come late, or are killed."""
+"""20.3: a training run whose replicas stall, step alone, join late, or are killed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_training(
     patience: float,
     event: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train. `event` says which replica is disturbed in which step, and whether a new one joins."""
+    """Run the training. event: the disturbed replica, its step, and whether a new replica joins."""
     event = {**NO_EVENT, **event}
     dies = event["replica"] if event["what"].startswith("killed") else -1
     with serve_store() as port:
@@ -54,7 +54,7 @@ def run_training(
 
 
 class MomentMonitor(Monitor):
-    """Kills a replica at the moment that the event names, if the others have begun the step before."""
+    """Kills a replica at the moment of the event, if the other replicas have begun the previous step."""
 
     def __init__(self, event: Mapping[str, Any], killed_file: Path) -> None:
         self.event, self.killed_file = event, killed_file
@@ -81,7 +81,7 @@ def train_replica(
     patience: float,
     event: dict[str, Any],
 ) -> dict[str, Any]:
-    """Call the answer in a replica, and disturb it as the event says."""
+    """Call the answer in a replica, and disturb the replica as described by `event`."""
     for right in (quorum, rejoin, join):
         define_if_missing(right)
     me, store = int(os.environ["RANK"]), connect(port)
@@ -119,16 +119,16 @@ def train_replica(
 
 
 class Disturbance:
-    """Disturbs one replica once, in one step, as the event says.
+    """Disturbs one replica once, in one step, as described by `event`.
 
-    killed before, killed in, killed after: it is killed before its gradients, in its optimizer's step,
-    or after that step.
-    killed joining: when it joins the group for the first time after the step.
-    stalls: before its gradients.
-    hold: how many times `patience` the step takes when it is repeated.
-    steps alone: the step's all_reduce fails on all other replicas, but succeeds on this one; `stall` then
-    says how many times the others' patience it stalls after its step.
-    wrong_steps: the names of what the answer did with its optimizer that a right answer never does.
+    killed before, killed in, killed after: it is killed before computing gradients, in its optimizer's step,
+    or after this step.
+    killed joining: it is killed when joining the group for the first time after the step.
+    stalls: it stalls before computing gradients.
+    hold: the duration of the repeated step, as a multiple of `patience`.
+    steps alone: the step's all_reduce succeeds on this replica, but fails on all others. `stall` is the time
+    for which it stalls after its step, as a multiple of the others' patience.
+    wrong_steps: the names of the answer's actions on its optimizer that a right answer never takes.
     """
 
     def __init__(self, me: int, event: dict[str, Any], patience_s: float, folder: Path) -> None:
@@ -184,21 +184,21 @@ class Disturbance:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether this replica has made a step that failed on all others."""
+        """Whether this replica has taken a step that failed on all others."""
         mine = self.event["what"] == "steps alone" and self.me == self.event["replica"]
         return bool(mine) and self.event["step"] in self.done_steps
 
     @property
     def is_behind(self) -> bool:
-        """Whether a step fails on this replica that succeeds on another one."""
+        """Whether a step fails on this replica, but succeeds on another replica."""
         return bool(self.event["what"] == "steps alone" and self.me != self.event["replica"])
 
     def leave(self) -> None:
-        """Restore the functions that `watch` replaced."""
+        """Restore the functions replaced by `watch`."""
         dist.init_process_group, dist.all_reduce = self.real
 
     def begin_step(self, step: int) -> None:
-        """Record that a step begins, and disturb the replica if its moment has come."""
+        """Record the beginning of a step, and disturb the replica if this is the moment."""
         if self.calls:
             self.usual_calls = self.calls  # the number of all_reduces in the previous step
         self.step, self.calls, self.failed = step, 0, False
@@ -217,7 +217,7 @@ class Disturbance:
             time.sleep(0.15)  # in this time the other replica asks for the round
 
     def end_step(self) -> None:
-        """Record that the optimizer has stepped, and disturb the replica if its moment has come."""
+        """Record a step of the optimizer, and disturb the replica if this is the moment."""
         if self.failed:
             self.wrong_steps.add("stepped after a failure")
         if self.step in self.done_steps and self.me != self.event["replica"]:
@@ -229,7 +229,7 @@ class Disturbance:
             self.joined_file.touch()
 
     def is_moment(self, what: str, at_once: bool = False) -> bool:
-        """Return whether this is the moment of the event. If it is a kill, ask the monitor for it."""
+        """Return whether this is the moment of the event. If so, ask the monitor for the kill, if any."""
         mine = self.me == self.event["replica"] and self.event["what"] == what
         if self.has_happened or not mine or not (at_once or self.step == self.event["step"]):
             return False

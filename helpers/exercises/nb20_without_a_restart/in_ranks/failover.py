@@ -1,4 +1,4 @@
-"""20.2: a replica that copies the state of one that is ahead; also the small model of 20.3."""
+"""20.2: a replica that copies the state of a replica ahead of it. Also the small model for 20.3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 def build_small_model(seed: int, kind: str) -> nn.Module:
-    """Build a model; with "norm" it has buffers, too."""
+    """Build a model. With kind "norm", the model also has buffers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "norm":
@@ -25,7 +25,7 @@ def build_optimizer(model: nn.Module, kind: str) -> torch.optim.Optimizer:
 
 
 def run_backward(model: nn.Module, replica: int, step: int) -> None:
-    """Compute the gradients of one replica's batch in one step. All batches differ."""
+    """Compute the gradients on one replica's batch in one step. All batches are different."""
     made = torch.Generator().manual_seed(1000 * replica + step)
     x = torch.randn(8, 3, generator=made)
     model.zero_grad()
@@ -33,7 +33,7 @@ def run_backward(model: nn.Module, replica: int, step: int) -> None:
 
 
 def build_trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
-    """Return the model and the optimizer of a replica that has trained this many steps on its own."""
+    """Return the model and the optimizer of a replica after training `steps` steps alone."""
     model = build_small_model(7 if steps > 0 else 100 + rank, model_kind)
     optimizer = build_optimizer(model, kind)
     for step in range(steps):
@@ -46,7 +46,7 @@ def build_trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[An
 
 
 def copy_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return everything that a step depends on, as plain tensors by name."""
+    """Return {name: plain tensor} of the complete state that a step depends on."""
     found: dict[str, Any] = {name: t.detach().clone() for name, t in model.state_dict().items()}
     found["the learning rate"] = torch.tensor(optimizer.param_groups[0]["lr"])
     for i, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
@@ -64,7 +64,7 @@ def run_rejoin(
     model_kind: str,
     kind: str,
 ) -> dict[str, Any]:
-    """Call the answer to bring this rank to the most advanced state, then train one step from there."""
+    """Call the answer to bring this rank to the most advanced state, then train one more step."""
     model, optimizer = build_trained(rank, steps[rank], model_kind, kind)
     kept = list(model.parameters())
     step = answer(rank, world_size, list(steps), model, optimizer)

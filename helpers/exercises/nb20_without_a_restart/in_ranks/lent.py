@@ -1,4 +1,4 @@
-"""Right answers of 20.1 and 20.2, and `join`, which 20.3 builds on."""
+"""Right answers to 20.1 and 20.2, and `join`. These are the basis of 20.3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quorum(
     replicas: int,
     patience: float,
 ) -> dict[int, int]:
-    """Agree on the members: return a dict from each member to its step, the same for all that ask."""
+    """Agree on the members. Return {member: its step}, which is the same on all replicas that ask."""
 
     def key(about: object, of: int = number) -> str:
         return f"round {of}, {about}"

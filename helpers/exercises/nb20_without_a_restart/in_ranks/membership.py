@@ -25,25 +25,25 @@ from helpers.exercises.shared.in_ranks.attempts import run_replicas, wait_until
 IMPATIENT_PATIENCE_S = 0.15
 MAX_HOLD_S = 0.4
 LATE_PATIENCE_S = 3.0
-"""Patience of a replica that asks after the decision. A wait for it would be noticed."""
+"""The patience of a replica that asks after the decision. The check would notice if others waited for it."""
 ROLE_DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
-"""How many times `patience` a replica comes after the first one."""
+"""The delay of a replica after the first replica, as a multiple of `patience`."""
 ROUNDS_S = 15.0
-"""Limit for all rounds. An answer that waits 2 s too long in each one is too slow, but does not hang."""
+"""Limit for all rounds. An answer that waits 2 s too long in each round is too slow, but does not hang."""
 LIFETIME = 0.5
-"""How many times `patience` a replica in the role "newest" lives after it was called."""
+"""The lifetime of a replica in the role "newest" after it is called, as a multiple of `patience`."""
 ROLE_SIGNALS = {"late": "returned", "meanwhile": "deciding"}
 DEATH = "death"
-"""What a replica asks the monitor for at the end of its lifetime."""
+"""A replica's request to the monitor at the end of its lifetime."""
 WRITE_CALLS = ("set", "add", "compare_set", "append")
 FORWARDED_CALLS = (*WRITE_CALLS, "get", "check", "wait", "delete_key", "num_keys")
 
 
 class SlowStore(Store):
-    """A store whose calls each take a while, up to `slow` seconds.
+    """A store in which each call takes a random time of up to `slow` seconds.
 
-    number: of the round. The process that started this one makes the writes, and may kill it before one of
-    them. before_write: called before each write except the first.
+    number: the round's number. The process that started this process performs the writes, and may kill this
+    process before a write. before_write: a function called before each write except the first.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ for _name in FORWARDED_CALLS:
 
 
 def _as_text(value: Any) -> Any:
-    """Return bytes as str: a PrefixStore passes values as bytes, which a store in Python does not accept."""
+    """Return bytes as str, because a PrefixStore passes bytes, which a store in Python does not accept."""
     return value.decode() if isinstance(value, bytes) else value
 
 
 class WriteMonitor(Monitor):
-    """Makes the writes of all replicas, and kills one in the last round, before a write or at `DEATH`.
+    """Performs the writes of all replicas, and kills one in the last round, before a write or at `DEATH`.
 
-    So the monitor knows which keys the replicas have set. Any other key was set by bypassing the
-    monitor. An answer can change the moment of its kill by making more writes than it needs. But when it
-    is killed, it has certainly made the earlier writes.
+    So the monitor knows all keys set by the replicas, and any other key was set by bypassing the monitor. By
+    writing more often than necessary, an answer can change the moment of its kill. But when it is killed, its
+    earlier writes have certainly taken place.
     """
 
     def __init__(self, store: TCPStore, dies: Sequence[int], last_round: int) -> None:
@@ -128,9 +128,9 @@ def run_rounds(
     replicas: int,
     kill: tuple[int, int],
 ) -> dict[str, Any]:
-    """Run rounds of a quorum. In the last one, replica kill[0] is killed before its write number kill[1].
+    """Run rounds of a quorum. In the last round, replica kill[0] is killed before its write number kill[1].
 
-    If kill[1] is 0, it is killed at the end of its lifetime, no matter how many writes it has made.
+    If kill[1] is 0, the replica is killed at the end of its lifetime, no matter how often it has written.
     """
     with serve_store() as port:
         script = compose(answer, run_replica_rounds, (port, list(rounds), replicas, kill[0]))
@@ -150,7 +150,7 @@ def run_replica_rounds(
     replicas: int,
     killed_replica: int,
 ) -> dict[str, Any]:
-    """Take part in each round in this replica's role. All processes measure times by the same clock."""
+    """Take part in each round in this replica's role. All processes measure times with the same clock."""
     me = int(os.environ["RANK"])
     decided: list[Any] = []
     times: list[list[float]] = []
@@ -195,7 +195,7 @@ def run_replica_rounds(
 
 
 def _let_others_decide(check_store: Store, number: int) -> None:
-    """Before this replica writes its decision, let the missing replica ask, and let the others decide."""
+    """Before this replica writes its decision, wait until the missing replica asks and the others decide."""
     check_store.set(f"deciding {number}", "")
     give_up = time.monotonic() + MAX_HOLD_S
     while not check_store.check([f"returned {number}"]) and time.monotonic() < give_up:
@@ -203,7 +203,7 @@ def _let_others_decide(check_store: Store, number: int) -> None:
 
 
 def _as_plain(got: Any) -> Any:
-    """Return a dict of ints as it is, and a few words for anything else."""
+    """Return a dict of ints unchanged, and a short description of anything else."""
     if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
         return got
     return (

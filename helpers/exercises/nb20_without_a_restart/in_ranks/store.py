@@ -15,9 +15,9 @@ from helpers.exercises.shared.in_ranks.attempts import WAIT_S
 from helpers.ranks.processes import end_with_parent
 
 STORE_S = 2.0
-"""How long a store waits for a key that no rank sets."""
+"""The time for which a store waits for a key that no rank sets, in seconds."""
 CHECK_PREFIX = "check"
-"""Prefix of the keys that the check itself sets."""
+"""The prefix of the keys set by the check itself."""
 
 
 @contextmanager

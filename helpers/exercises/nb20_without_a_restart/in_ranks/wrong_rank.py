@@ -1,4 +1,4 @@
-"""20.4: ranks of which one has a wrong shard, or flips a bit of what it computes."""
+"""20.4: ranks, one of which has a wrong shard or flips a bit of its gradients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 STEPS = 5
-"""How many steps an answer may repeat; a wrong rank is wrong in one of them."""
+"""The number of steps that an answer may repeat. A wrong rank is wrong in one of these steps."""
 
 
 def flip_bit(x: torch.Tensor, place: int, bit: int) -> torch.Tensor:
-    """Return a copy of which one bit of one number differs; -1 stands for the sign."""
+    """Return a copy in which one bit of one number differs. If `bit` is -1, the sign differs."""
     kind, width = (torch.int32, 32) if x.element_size() == 4 else (torch.int16, 16)
     copy = x.clone()
     bit %= width
@@ -60,10 +60,10 @@ def run_search(
 
 @contextmanager
 def seed_hash(rank: int) -> Iterator[list[str]]:
-    """Run the block with this rank's own seed of `hash`; record the kinds of values that the answer hashes.
+    """Run the block with a separate seed of `hash` on this rank; record the kinds of hashed values.
 
-    These ranks are forked from one process, so they share a seed. The processes of a real job do not,
-    unless PYTHONHASHSEED is set.
+    These ranks are forked from one process, so they share a seed. The processes of a real job have different
+    seeds, unless PYTHONHASHSEED is set.
     """
     kinds: list[str] = []
     unseeded = builtins.hash
@@ -84,7 +84,7 @@ def seed_hash(rank: int) -> Iterator[list[str]]:
 
 
 def kind_with_seed(x: Any) -> str:
-    """Return what makes the `hash` of a value differ between processes, or ""."""
+    """Return the kind of value inside `x` whose `hash` differs between processes, or ""."""
     if isinstance(x, torch.Tensor):
         return "a tensor"
     if isinstance(x, (str, bytes, memoryview)):

@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 22, one for each exercise that runs processes."""
+"""Modules imported by ranks for notebook 22, one for each exercise that runs processes."""

@@ -19,7 +19,7 @@ from helpers.jobs.mpiexec import run_mpiexec
 MPIEXEC_S = 25.0
 """Time limit for the ranks. They usually need 2 s, but thirty learners may share the machine."""
 _ANSWER_S = 5.0
-"""Time limit for the answer once all ranks have started. It needs milliseconds; ranks that hang spin."""
+"""Time limit for the answer once all ranks have started. It needs milliseconds, but hanging ranks spin."""
 _PICKLE_CALLS = [
     "allreduce",
     "reduce",
@@ -32,7 +32,7 @@ _PICKLE_CALLS = [
 ]
 _PICKLE_CALLS += ["send", "recv", "isend", "irecv"]
 _BUFFER_CALLS = [name.capitalize() for name in _PICKLE_CALLS] + ["Iallreduce", "Ireduce", "Ibcast"]
-"""Names of MPI calls: lowercase ones pickle objects, capitalized ones send memory."""
+"""Names of MPI calls. Calls with lowercase names pickle objects, and the others send memory."""
 
 
 def run_on_mpi_ranks(
@@ -47,8 +47,8 @@ def run_on_mpi_ranks(
 ) -> dict[str, Any]:
     """Run the answer on `n` MPI ranks, on every row of `rows` (one tensor for each rank).
 
-    strides: each row takes every n-th element of a longer tensor, n in `strides`. colors: ranks of one
-    color reduce a row among themselves.
+    strides: for each row, a number n; the row consists of every n-th element of a longer tensor. colors:
+    ranks of the same color reduce a row among themselves.
     """
     inputs = ([list(row) for row in rows], list(ops), list(strides), [list(c) for c in colors])
     script = compose(answer, reduce_all, inputs)
@@ -62,7 +62,7 @@ def run_on_mpi_ranks(
 def run_under_mpiexec(script: Path, n: int, timeout_s: float) -> dict[str, Any]:
     """Run a composed script on `n` MPI ranks and return its report.
 
-    The worker calls `MPI.Finalize()` once its report is written. An exception in one rank ends all of them
+    The worker calls `MPI.Finalize()` once its report is written. An exception in one rank ends all ranks
     (`python -m mpi4py`).
     """
     run = run_mpiexec(script, n, module="mpi4py", env={"PYTHONPATH": ROOT}, timeout=timeout_s)
@@ -103,14 +103,14 @@ def reduce_all(
 
 
 def _abort_job(path: Path, current_calls: list[str]) -> None:
-    """Write down which call this rank is in, wait for the others to do so, and end the job."""
+    """Write this rank's current call to a file, wait until the other ranks have done so, and end the job."""
     path.write_text(current_calls[-1], encoding="utf-8")
     time.sleep(0.5)
     os._exit(1)
 
 
 def _without_mpi_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Leave out mpi4py's own frames: eight of them would hide the learner's lines."""
+    """Leave out mpi4py's frames, because eight of them would hide the learner's lines."""
     while trace is not None and trace.tb_frame.f_code.co_filename.endswith((".pxi", ".pyx")):
         trace = trace.tb_next
     if trace is not None:
@@ -119,9 +119,9 @@ def _without_mpi_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def recording_world(world: Any, current_calls: list[str]) -> Any:
-    """Return a communicator like `world` that records the names of the calls made on it, in `calls`.
+    """Return a communicator like `world` that records, in `calls`, the names of the calls made on it.
 
-    current_calls: if a call has begun and not ended, its last element is the call's name.
+    current_calls: if a call has begun but not ended, its name is the last element.
     """
 
     def record_call(name: str) -> Callable[..., Any]:

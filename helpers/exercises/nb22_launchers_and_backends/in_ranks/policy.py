@@ -1,4 +1,4 @@
-"""Run answers of 22.4: the loss of trainers on samples that other weights made."""
+"""Run answers of 22.4: the loss of trainers on samples generated with other weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import equal
 
 
 class Batch(NamedTuple):
-    """A trainer's samples: log-probabilities [samples, length], and which tokens count."""
+    """A trainer's samples: log-probabilities [samples, length], and a mask of the tokens that count."""
 
     new: torch.Tensor
     old: torch.Tensor
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 def run_policy_loss(
     answer: Callable[..., Any], rank: int, world_size: int, trainers: int, batch: Batch | None
 ) -> dict[str, Any] | None:
-    """Call the answer on a trainer, and run backward; a generator only helps to make the trainers' group."""
+    """Call the answer on a trainer, and run backward; a generator only helps to create their group."""
     group = dist.new_group(list(range(trainers)))
     if batch is None:
         return {}

@@ -1,4 +1,4 @@
-"""Run answers of 22.2: trainers and generators of one job, which hold a matrix in different layouts."""
+"""Run answers of 22.2: trainers and generators of one job, which store a matrix in different layouts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 
 class Role(NamedTuple):
-    """What one rank is given. mixes: the matrices with which the rank's function turns one tensor into
-    another.
+    """The data of one rank.
 
-    part: a trainer's rows of the matrix, or a generator's columns, zeros. mixes: of a generator, one matrix
-    [size, rows] for each batch; of a trainer, [own rows, size] and [size, columns].
+    part: a trainer's rows of the matrix, or a generator's columns, zeros. mixes: the matrices with which the
+    rank's function turns one tensor into another; for a generator, one matrix [size, rows] for each batch,
+    and for a trainer, [own rows, size] and [size, columns].
     """
 
     trainers: int
@@ -28,7 +28,7 @@ class Role(NamedTuple):
 def run_role(
     answer: Callable[..., Any], rank: int, world_size: int, role: Role
 ) -> dict[str, Any] | None:
-    """Call the answer in this rank's role; return its part of the last weights, and what it called."""
+    """Call the answer in this rank's role; return its part of the last weights, and its calls."""
     trainers, part, steps, every, most, size, mixes = role
     batches: list[int] = []
     ages: list[int] = []

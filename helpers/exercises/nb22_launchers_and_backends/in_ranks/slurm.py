@@ -1,7 +1,6 @@
-"""Run answers of 22.3 in a bash that imitates Slurm.
+"""Run answers of 22.3 in a bash process that imitates Slurm.
 
-`srun`, `scontrol` and similar commands are bash functions, and the variables are those that Slurm would
-set.
+`srun`, `scontrol` and similar commands are bash functions, and the variables are the same as under Slurm.
 """
 
 from __future__ import annotations
@@ -49,9 +48,10 @@ module() { :; }
 conda() { :; }
 export -f note torchrun python python3 exec scontrol hostname module conda
 """
-"""`srun bash -c` starts a bash on the first and on the last node, because its words may differ there.
+"""Definitions of bash functions, which write down the words of each call.
 
-The first words of each entry are `srun` and the node.
+`srun bash -c` starts bash on the first and on the last node, because its words may differ between nodes. The
+first words of each entry are `srun` and the node.
 """
 
 

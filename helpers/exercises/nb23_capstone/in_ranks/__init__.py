@@ -1,1 +1,1 @@
-"""Modules that ranks import for notebook 23."""
+"""Modules imported by ranks for notebook 23."""

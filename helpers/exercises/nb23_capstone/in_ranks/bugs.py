@@ -1,4 +1,4 @@
-"""23.3: train a small language model with experts, and record what the script does."""
+"""23.3: train a small language model with experts, and record the script's actions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _ScatterSums(torch.autograd.Function):
 
 
 class Experts(nn.Module):
-    """One matrix for each expert. With a group, each of its ranks holds one, and tokens are exchanged."""
+    """One matrix for each expert. With a group, each rank holds one matrix, and tokens are exchanged."""
 
     def __init__(self, count: int, group: Any, own: int) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ExpertBlock(nn.Module):
 
 
 class ExpertModel(nn.Module):
-    """Maps tokens (batch, tokens) to scores (batch * tokens, VOCABULARY). `head` has the table's weight."""
+    """Maps tokens (batch, tokens) to scores (batch * tokens, VOCABULARY). `head` and table are tied."""
 
     def __init__(self, seed: int, count: int, group: Any = None, own: int = 0) -> None:
         super().__init__()
@@ -130,9 +130,9 @@ def run_bugs(
     settings: tuple[Any, ...],
     stop: tuple[int, int],
 ) -> dict[str, Any]:
-    """Call the answer to train a model, and record what it does.
+    """Call the answer to train a model, and record its actions.
 
-    stop: the rank and the step at which `interrupted` says True.
+    stop: the rank on which, and the step at which, `interrupted` returns True.
     """
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -158,7 +158,7 @@ def run_bugs(
 
 
 class _Recorder:
-    """Records windows, routes, gradients, weights, and tensors that were made without a device."""
+    """Records windows, routes, gradients, weights, and tensors created without a device."""
 
     def __init__(self, model: ExpertModel, windows: torch.Tensor, seed: int, own: int) -> None:
         self.model, self._seed, self._own = model, seed, own
@@ -210,7 +210,7 @@ class _Recorder:
 
 
 def router_seed(seed: int, coordinate: int, forward: int) -> int:
-    """Return the seed of the random numbers that routers draw in one forward of a data coordinate."""
+    """Return the seed of the random numbers drawn by routers in one forward of a data coordinate."""
     return 1000 * seed + 100 * coordinate + forward
 
 
@@ -232,9 +232,9 @@ _CALLS = (
 
 
 class _DeviceWatch(TorchFunctionMode):
-    """Notes tensors that a collective gets from the answer's code and that were made without `device`.
+    """Records tensors that the answer created without `device` and passed to a collective.
 
-    On a machine with GPUs such a tensor is in the CPU's memory, which NCCL refuses.
+    On a machine with GPUs, such a tensor is in the CPU's memory, so NCCL refuses it.
     """
 
     def __init__(self, noted: list[str]) -> None:
@@ -262,7 +262,7 @@ class _DeviceWatch(TorchFunctionMode):
 
     @contextmanager
     def watch_calls(self) -> Iterator[None]:
-        """Watch the calls of `dist` that the answer's lines make."""
+        """Watch the calls of `dist` in the answer's lines."""
         real = {name: getattr(dist, name) for name in _CALLS if hasattr(dist, name)}
 
         def watched(name: str) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
-"""Try the five functions that the script of 23.4 lacks: each alone, then all of them under torchrun.
+"""Try the five functions missing from the script of 23.4: each alone, then all of them under torchrun.
 
-A worker reports facts by the function's name. Only the launching process knows the right ones.
+A worker reports facts by the function's name. Only the launching process knows the right facts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NAMES = ("share", "shard", "backward", "clip", "save")
 AGENT_S = 60.0
 """Time limit for a real agent, which usually needs 6 s."""
 ALONE_S = 30.0
-"""Limit of processor time for the workers that try each function alone."""
+"""The limit of processor time for workers that try each function alone."""
 WAIT = timedelta(seconds=40)
 
 
@@ -60,7 +60,7 @@ def run_holes(answer: Source, rank: int, world_size: int, plan: dict[str, Any]) 
 
 
 def _run_whole(answer: Source, plan: dict[str, Any]) -> dict[str, Any]:
-    """Run two real jobs, the first of which is killed. Return the second's report, with all losses."""
+    """Run two real jobs, the first of which is killed. Return the second job's report, with all losses."""
     found: dict[str, Any] = {}
     first: list[list[float]] = []
     folder = ""
@@ -87,7 +87,7 @@ def _run_whole(answer: Source, plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_losses(path: Path) -> list[list[float]]:
-    """Return the steps and losses that rank 0 wrote, a line for each."""
+    """Return the steps and losses written by rank 0, one on each line."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 
@@ -124,7 +124,7 @@ def train_whole(answer: Any, plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def try_each(answer: Any, plan: dict[str, Any]) -> dict[str, Any]:
-    """Try the functions one after another; report for each one what it did, or that it is empty."""
+    """Try the functions one after another; report each function's results, or that it is empty."""
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -157,7 +157,7 @@ def try_share(
 def try_shard(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Shard a decoder, make one forward and backward, and describe the modules and parameters."""
+    """Shard a decoder, run one forward and backward, and describe the modules and parameters."""
     model = trainer.Decoder(plan["layers"], plan["seed"])
     runs = [0] * plan["layers"]
     for i, block in enumerate(model.blocks):
@@ -221,7 +221,7 @@ class Bigrams(nn.Module):
 def try_backward(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call it with a sharded table of scores and this data coordinate's microbatches."""
+    """Call `function` with a sharded table of scores and this data coordinate's microbatches."""
     model = Bigrams(plan["table"])
     fully_shard(model, mesh=mesh["data"])
     parts = [part.clone() for part in plan["parts"][mesh["data"].get_local_rank()]]
@@ -244,7 +244,7 @@ def _number(got: Any) -> float | str:
 def try_clip(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call it with gradients sharded along data, along both dimensions, and as the wrappers shard them."""
+    """Call `function` with gradients sharded over data, over both dimensions, and as by the wrappers."""
     model = nn.Module()
     for i, (gradient, cut) in enumerate(plan["gradients"]):
         if cut is None:
@@ -271,7 +271,7 @@ def try_clip(
 def try_save(
     function: Callable[..., Any], mesh: DeviceMesh, plan: dict[str, Any]
 ) -> dict[str, Any]:
-    """Save twice while the weights change, then load the newest checkpoint into a model of another layout."""
+    """Save twice while the weights change, then load the newest checkpoint into a model with a new layout."""
     group, (first, second) = dist.new_group(), plan["saves"]
     folder = folder_of_script() / "steps"
     folder.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """Run answers of notebook 23 inside the ranks: a mesh, and training on it.
 
-Each function returns plain values by name; only the launching process knows the right ones. A text
-describes a problem that no value shows; "" means none.
+Each function returns plain values by name; only the launching process knows the right values. A string
+describes a problem not visible in values; "" means none.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_mesh_layout(
 
 
 class Training(NamedTuple):
-    """A mesh's tp size, this rank's own weights of two layers, and the samples of all ranks."""
+    """A mesh's tp size, this rank's initial weights of two layers, and the samples of all ranks."""
 
     tp: int
     up: torch.Tensor
@@ -61,7 +61,7 @@ class Training(NamedTuple):
 def run_training(
     answer: Callable[..., Any], rank: int, world_size: int, training: Training
 ) -> dict[str, Any] | None:
-    """Call the answer to train two layers with this rank's own initial weights; return its parts by step."""
+    """Call the answer to train two layers with this rank's initial weights; return its parts by step."""
     tp, up, down, x, y, batch_size, steps, lr = training
     layers = [_linear(weight) for weight in (up, down)]
     with watch_new_group(rank, world_size):

@@ -39,13 +39,13 @@ def packed_windows(seed: int) -> torch.Tensor:
 
 
 def inputs_and_targets(windows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return each token, and the next one. After an END there is nothing to predict: NO_TARGET."""
+    """Return each token, and the next token. After END, there is nothing to predict, so it is NO_TARGET."""
     inputs, targets = windows[:, :-1], windows[:, 1:]
     return inputs, targets.masked_fill(inputs == END, NO_TARGET)
 
 
 def count_targets(windows: torch.Tensor) -> int:
-    """Return for how many tokens of these windows there is a next one to predict."""
+    """Return the number of tokens in these windows that are followed by a token to predict."""
     return int((inputs_and_targets(windows)[1] != NO_TARGET).sum())
 
 
@@ -82,7 +82,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Maps tokens (batch, tokens) to scores for each next one (batch, tokens, VOCABULARY)."""
+    """Maps tokens (batch, tokens) to scores for each next token (batch, tokens, VOCABULARY)."""
 
     def __init__(self, layers: int, seed: int) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def measured_peak() -> float:
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path) -> int:
-    """Load the newest complete checkpoint, and return its number of steps: 0 without any."""
+    """Load the newest complete checkpoint, and return its number of steps, or 0 if there is none."""
     whole = [int(path.parent.name) for path in folder.glob("*/.metadata")]
     if whole:
         states: Any = dict(
@@ -152,7 +152,7 @@ def train(
     limit: float = 1.0,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
 ) -> tuple[nn.Module, dict[str, float]]:
-    """Train up to `steps` steps, from the newest checkpoint on; return the model and the speed."""
+    """Train up to step `steps`, starting from the newest checkpoint; return the model and the speed."""
     mesh = init_device_mesh("cpu", sizes, mesh_dim_names=("data", "tensor"))
     windows, model = packed_windows(seed), Decoder(layers, seed)
     flops = flops_per_token(model, layers)

@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the full tensor of a tensor that may be a DTensor. All ranks must call this."""
+    """Return the full tensor of a tensor or DTensor. All ranks must call this."""
     if not isinstance(tensor, DTensor):
         return tensor
     with _without_hints():

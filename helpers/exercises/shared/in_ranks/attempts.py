@@ -45,10 +45,10 @@ WAIT_S = 4.0
 
 
 class Plan(NamedTuple):
-    """When to kill a worker of an attempt: the last rank after `step`, or a rank at an event of its files.
+    """The time to kill an attempt's worker: the last rank after `step`, or a rank at an event of its files.
 
-    step: -1 for none. event: the number of the event of `rank`, counting from 1; 0 for none. save: count only
-    events of this and later saves.
+    step: -1 for none. event: the number of the event of `rank`, counting from 1; 0 for none. save: the first
+    save whose events are counted.
     """
 
     step: int = -1
@@ -119,8 +119,8 @@ class FolderMonitor(Monitor):
 
     It runs no code of the answer, and verifies the workers' reports where it can.
 
-    only_rank0_writes: terminate the job as soon as a rank other than 0 changes a file, because this is
-    already wrong.
+    only_rank0_writes: whether to terminate the job as soon as a rank other than 0 changes a file, because
+    this is already wrong.
     numbers: the number of each step, or of each row if a step trains rows, without which no rank can train.
     """
 
@@ -162,7 +162,7 @@ class FolderMonitor(Monitor):
         return numbers
 
     def _answer_done(self, rank: int, step: int) -> Any:
-        """Kill the last rank after its step if the plan says so. Every rank must have begun the step."""
+        """Kill the last rank after its step if this is planned. Every rank must have begun the step."""
         now = self.attempts[-1]
         all_there = all(step in now.asked[other] for other in range(now.size))
         dies = (
@@ -216,7 +216,7 @@ class FolderMonitor(Monitor):
 def run_attempts(
     script: Path, sizes: Sequence[int], plans: Sequence[Sequence[int]], only_rank0_writes: bool
 ) -> dict[str, Any]:
-    """Run a job of these sizes, one attempt after the other; return its report.
+    """Run a job of these sizes, one attempt after another; return its report.
 
     Each rank's value contains the known facts about the attempts, even if the rank returned no value.
     """

@@ -10,7 +10,7 @@ from torch import nn
 
 Weights = Sequence[torch.Tensor]
 Rule = tuple[float, float, float]
-"""Learning rate, momentum and weight decay of torch.optim.SGD."""
+"""The learning rate, the momentum and the weight decay of torch.optim.SGD."""
 
 
 def build_classifier(weights: Weights) -> nn.Module:
@@ -41,6 +41,6 @@ def grads_of(model: nn.Module) -> dict[str, Any]:
 
 
 def copy_laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor; with four dimensions as channels_last, as in models for images."""
+    """Copy a tensor. A tensor with four dimensions is copied as channels_last, as in models for images."""
     order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
     return tensor.clone(memory_format=order)

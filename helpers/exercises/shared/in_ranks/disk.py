@@ -29,9 +29,9 @@ _WATCHED = (builtins, io, mmap, os, shutil, torch)
 class DiskReporter:
     """Reports each event, such as a half-written file, to the monitor, which may kill this process.
 
-    count_steps: function that returns the finished steps; count_saves: the same for begun saves. read_files:
-    the files opened for reading. Files outside the folder are treated as if on a different disk, as in a
-    cluster.
+    count_steps, count_saves: functions that return the numbers of finished steps and of begun saves.
+    read_files: the files opened for reading. Files outside the folder are treated as if on a different disk,
+    as in a cluster.
 
     The reports allow kills at critical moments. They prove nothing, because an answer can bypass this class.
     So the monitor compares them with the kernel's events in the folder.
@@ -58,7 +58,7 @@ class DiskReporter:
         shutil.copyfile = self._report_after(shutil.copyfile, 1, OPENED, HALF_WRITTEN)
 
     def stop(self) -> None:
-        """Restore the functions replaced by `start`, except functions that the answer has replaced since."""
+        """Restore the functions replaced by `start`, except those that the answer has replaced since then."""
         for owner, real in self._real:
             for name, value in vars(owner).copy().items():
                 if value is not real.get(name, value):
@@ -136,7 +136,7 @@ class DiskReporter:
         return opened
 
     def _watch_flushes(self, file: Any, path: str) -> None:
-        """Allow a kill half-way through each flush of a file that is open for writing."""
+        """Allow a kill halfway through each flush of a file that is open for writing."""
         write, flush, close, new = file.write, file.flush, file.close, False
 
         def writing(data: Any) -> Any:

@@ -32,7 +32,7 @@ class Changes:
     """The changes to the files of a folder and its subfolders.
 
     names: the names of created, changed, or renamed files. closed: the number of times that a file open for
-    writing was closed. overflowed: whether there were too many events to follow.
+    writing was closed. overflowed: whether there were too many events to record.
     """
 
     names: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Changes:
 
 
 class FolderWatch:
-    """One inotify instance. Raises OSError if this user may not create another one."""
+    """One inotify instance. Raises OSError if this user may not create another instance."""
 
     def __init__(self, folder: Path) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)

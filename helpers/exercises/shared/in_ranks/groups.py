@@ -27,8 +27,8 @@ class GroupsDiffer(RuntimeError):
 def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     """Record each call of `new_group`; raise GroupsDiffer if ranks ask for different groups.
 
-    torch does not compare them: a group's name is a counter of each rank. If the counters differ, ranks read
-    the addresses of a different group, so some hang and others get a wrong sum.
+    torch does not compare the groups, because a group's name comes from a counter on each rank. If the
+    counters differ, ranks read the addresses of a different group, so some hang and others get a wrong sum.
     """
     real, made = distributed_c10d._new_group_with_tag, 0
     store = open_check_store(f"groups {next(_next_store)}", world_size)

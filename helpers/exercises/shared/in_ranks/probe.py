@@ -25,14 +25,15 @@ def run_forward_and_backward(
     """Call `call` with copies of the leaves, run backward, and return the outputs and the leaves' gradients.
 
     Args:
-        call: Function called as `call(*leaves)`. If it returns None, so does this function.
-        leaves: The inputs by name. Inputs of a floating dtype require a gradient.
-        grads: The gradient of each output from which backward begins; None for a loss.
+        call: A function called as `call(*leaves)`. If it returns None, so does `run_forward_and_backward`.
+        leaves: {name: input}. Inputs of a floating dtype require a gradient.
+        grads: The gradient of each output at which backward begins; None for a loss.
         outputs: The names of all outputs, if `grads` does not name all.
         wanted: A description of the required result of the call.
-        kept: The name of a leaf that must not change; "result" says whether it did.
+        kept: The name of a leaf that must not change; "result" in the returned values reports a change.
         unused: Whether the output does not depend on the leaves, so that a gradient may be None or zeros.
-        may_have_no_graph: Leave an output without a graph out of backward; otherwise torch raises.
+        may_have_no_graph: Whether to leave an output without a graph out of backward. Otherwise torch raises
+            an error.
     """
     outputs = outputs or tuple(grads)
     own = {n: x.clone().requires_grad_(x.is_floating_point()) for n, x in leaves.items()}
@@ -68,7 +69,7 @@ def run_forward_and_backward(
 
 
 def copy_of(value: Any) -> torch.Tensor | None:
-    """Copy a tensor; None for anything else."""
+    """Return a copy of a tensor, and None for anything else."""
     return value.detach().clone() if isinstance(value, torch.Tensor) else None
 
 
