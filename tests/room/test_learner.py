@@ -159,7 +159,10 @@ cell("print(help_me(swap))")
     ("program", "words"),
     [
         ("join('http://127.0.0.1:1', 'code')", "RoomError: No board answers at http://127.0.0.1:1"),
-        ("join({url!r}, 'wrong')", "RoomError: The board at {url} refused: This is not the room's code"),
+        (
+            "join({url!r}, 'wrong')",
+            "RoomError: The board at {url} refused: This is not the room's code",
+        ),
         ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
         ("join('nowhere', 'code')", "RoomError: The server at nowhere is not a board"),
     ],
