@@ -245,8 +245,8 @@ def explain_part(
 
 def half_as_long(part: str) -> str:
     return (
-        f"Your `{part}` is half as long as it should be. Either one of the two trips is missing, or the 2 "
-        "bytes per number."
+        f"Your `{part}` is half as long as it should be. Either one of the two trips is missing, or the "
+        "factor of 2 bytes per number is."
     )
 
 
