@@ -207,7 +207,8 @@ def _skipped_message(
 ) -> str:
     why = {
         "main": 'only under `if __name__ == "__main__":`, which a check does not run. Move that line out',
-        "await": "with a top-level `await`, which a check does not run. Compute it without, or pass it",
+        "await": "with a top-level `await`, which a check does not run. Compute the value without `await`, "
+        "or pass it",
     }[statement.skipped]
     user = _describe_user(need)
     return f"{user} uses `{name}`, which {name_cell(statement.cell)} sets {why}."

@@ -92,7 +92,7 @@ def _describe_missing(
     lasts = [(rank, calls[-1]) for rank in absent if (calls := merged.calls_of_group(event, rank))]
     for rank, last in lasts[:3]:
         parts.append(
-            f"The last one of rank {rank} was {last.call}{at(last)}, number {merged.entry(last).seq}."
+            f"The last collective of rank {rank} was {last.call}{at(last)}, number {merged.entry(last).seq}."
         )
     return " ".join(parts) + _describe_stacks(absent, merged)
 
@@ -235,7 +235,7 @@ def find_gloo_messages(merged: Merged, world: StuckWorld) -> Diagnosis | None:
     state = inside[0]
     return world.diagnosis(
         "stuck",
-        f"No collective is unfinished. By its stack, rank {state.rank} is in {state.inside}"
+        f"No collective is unfinished. According to its stack, rank {state.rank} is in {state.inside}"
         + (f" ({state.at})." if state.at else "."),
         "gloo does not record sends and receives. Compare the stacks of all ranks: each send needs its recv.",
         (state.rank,),
@@ -259,6 +259,6 @@ def _describe_stacks(ranks: Collection[int], merged: Merged) -> str:
         state = merged.states[rank]
         if rank in merged.stacks and (state.at or state.inside):
             doing = f"in {state.inside}" if state.inside else "in its own code"
-            text += f" By its stack, rank {rank} {is_or_are([rank])} {doing}"
+            text += f" According to its stack, rank {rank} {is_or_are([rank])} {doing}"
             text += f" at {state.at}." if state.at else "."
     return text

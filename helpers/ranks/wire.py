@@ -513,7 +513,9 @@ def _advice_for(value: Any) -> str:
     if isinstance(value, BaseException):
         return "Raise it, or return repr(...) of it."
     if type(value).__module__ == "numpy":
-        return "Return its .tolist(): an array of objects, texts or times has no plain numbers."
+        return (
+            "Return its .tolist(): an array of objects, strings or times contains no plain numbers."
+        )
     if callable(value):
         return "Return what it computes instead."
     return "Return numbers, strings, lists, tuples, dicts, sets, arrays or tensors instead."

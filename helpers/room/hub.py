@@ -21,7 +21,7 @@ MAX_PENDING_LOOKUPS = 200
 """Maximum number of requests waiting for the hub's answer at the same time."""
 TOKEN_VARIABLE = "REAL_RANKS_ROOM_TOKEN"
 """The variable that contains a token for the board in a user's server."""
-_TOKEN_NOTE = "Real Ranks: says to the board who this is"
+_TOKEN_NOTE = "Real Ranks: tells the board who this is"
 _TEACHERS_VARIABLE = "REAL_RANKS_TEACHERS"
 
 

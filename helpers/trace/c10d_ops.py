@@ -326,6 +326,6 @@ def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(
             "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot pass on, and gloo "
-            "does not support it. With NCCL use launch(..., trace=False)."
+            "does not support it. With NCCL, use launch(..., trace=False)."
         )
     return dist.ReduceOp(kind), kind.name

@@ -104,7 +104,7 @@ def find_skipped_backward(world: StuckWorld) -> Diagnosis | None:
 
 
 _REDUCE_ADVICE = (
-    "With DDP every rank must reduce the gradients in every step. A rank fails to do so if it skips "
+    "With DDP, every rank must reduce the gradients in every step. A rank fails to do so if it skips "
     "backward(), if it has fewer batches (give all ranks the same number, or use the join() context "
     "manager), or if its loss depends on no parameter of the model."
 )

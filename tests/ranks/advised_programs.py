@@ -376,7 +376,7 @@ DIAGNOSES: dict[str, Advised] = {
     "skipped backward": Advised(
         MODEL + "for step in range(2):\n    loss = model(torch.ones(1, 4)).sum()\n"
         "    if rank == 0 or step == 0: loss.backward()",
-        "With DDP every rank must reduce the gradients in every step",
+        "With DDP, every rank must reduce the gradients in every step",
         MODEL
         + "for step in range(2):\n    loss = model(torch.ones(1, 4)).sum()\n    loss.backward()",
     ),

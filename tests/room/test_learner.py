@@ -159,8 +159,11 @@ cell("print(help_me(swap))")
     ("program", "words"),
     [
         ("join('http://127.0.0.1:1', 'code')", "RoomError: No board answers at http://127.0.0.1:1"),
-        ("join({url!r}, 'wrong')", "RoomError: The board at {url} refused: This is not the room's code"),
-        ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
+        (
+            "join({url!r}, 'wrong')",
+            "RoomError: The board at {url} refused: This is not the room's code",
+        ),
+        ("help_me()", "RoomError: You have not joined a room. To join one, call join(url, code)."),
         ("join('nowhere', 'code')", "RoomError: The server at nowhere is not a board"),
     ],
 )

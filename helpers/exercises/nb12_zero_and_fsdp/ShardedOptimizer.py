@@ -101,7 +101,7 @@ EXERCISE = Exercise(
         Calls(
             bytes_per_call="share",
             text="a rank sends only its share",
-            why="Each rank steps one slice, and only needs to send this slice.",
+            why="Each rank updates one slice, and needs to send only this slice.",
         ),
         Predicate(find_excess_traffic, "each new weight is sent once a step"),
         WaitsForAll(),

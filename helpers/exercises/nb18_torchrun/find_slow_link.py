@@ -157,7 +157,7 @@ def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tupl
     if is_one_rank_twice(name, ranks):
         return ('A link has two different ranks. A slow rank is ("rank", [r]).',)
     if name == "rank" and len(ranks) != 1:
-        return ("Name only one slow rank: the one that is in all slow pairs.",)
+        return ("Return only one slow rank: the one that is in all slow pairs.",)
     if name == "link" and len(ranks) != 2:
         return ("A link joins exactly two ranks.",)
     if kind == "link" and name == "rank" and ranks[0] in culprits:

@@ -43,11 +43,11 @@ PROTECTION = {
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
 _MISSING_CGROUPS = {
-    "memory": "memory of the kernel's own: no memory cgroup is available here, so only the machine's total "
+    "memory": "the kernel's own memory: no memory cgroup is available here, so only the machine's total "
     "memory is watched",
     "cpu": "taking processor time from others by creating hundreds of sessions: no cpu cgroup is "
     "available here; "
-    "slow answers are tried again alone",
+    "slow answers are run again alone",
     "pids": "processes that leave their session and outlive the sandbox behind Landlock, and as root any "
     "number of them until the guard looks, every 0.05 s: no pids cgroup is available here",
 }
