@@ -167,7 +167,7 @@ ERRORS: dict[str, Advised] = {
     ),
     "gather into swapped": Advised(
         "dist.all_gather_into_tensor(torch.ones(2), torch.ones(4))",
-        "an output of world_size times the input",
+        "an output world_size times as large as the input",
         "dist.all_gather_into_tensor(torch.ones(4), torch.ones(2))",
     ),
     "reduce_scatter_tensor swapped": Advised(
