@@ -72,7 +72,7 @@ def choose_shown_run(
     verdict = _judge_with_advice(presentation, shown_run, shown_run.execution, runs)
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
-    if not failing.isolated:  # a smaller case may break fewer rules
+    if not failing.isolated:  # a smaller case may break fewer rules than the original
         verdict = replace(verdict, credit=failing.verdict.credit)
     return replace(shown_run, verdict=verdict)
 

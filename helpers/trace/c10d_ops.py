@@ -321,7 +321,7 @@ def flatten_tensors(lists: Any) -> list[torch.Tensor]:
 @functools.cache
 def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
-    # An op only contains the reduction's number. All other parts of a ReduceOp stay in C++.
+    # An op contains only the reduction's number. All other parts of a ReduceOp stay in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

@@ -182,7 +182,7 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
             edgecolor=look.color if look else FAINT, linestyle="-" if look else ":",
         )
     )  # fmt: skip
-    if look:  # only hatch the edge, because figures on a hatch are hard to read
+    if look:  # hatch only the edge, because digits on a hatched area are hard to read
         axes.add_patch(
             Rectangle(
                 corner, 0.92, 0.14, facecolor="white", edgecolor=look.color, hatch=look.hatch,

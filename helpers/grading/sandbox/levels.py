@@ -82,7 +82,7 @@ class Plan:
     """The template of this process, once it exists. Copies with different limits share it."""
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
-        # A spawned grader cannot use the template of a different process, so it makes a new one.
+        # A spawned grader cannot use the template of a different process, so it creates a new one.
         return Plan, (self.level, self.staged, self.limits, self.lock)
 
     def __enter__(self) -> Plan:
