@@ -309,7 +309,7 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
     (
         "fork",
         _probe_fork,
-        "On macOS no action is needed: everything works, but ranks start more slowly.",
+        "On macOS, no action is needed: everything works, but ranks start more slowly.",
     ),
     ("Python", _probe_python, ""),  # pip refuses a Python that is too old
     ("packages", packages, "Run `make venv`."),

@@ -63,12 +63,14 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
     size = math.prod(shape)
     if size > MAX_BYTES:
         raise DataFileError(
-            f"{path} should hold {size:,} bytes, but at most {MAX_BYTES:,} are read."
+            f"{path} declares {size:,} bytes in its header, but at most {MAX_BYTES:,} are read."
         )
     content = file.read(size + 1)  # read one more byte, to detect trailing bytes
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
-        raise DataFileError(f"{path} should hold {size:,} bytes, but has {found}. Copy it again.")
+        raise DataFileError(
+            f"{path} declares {size:,} bytes in its header, but has {found}. Copy it again."
+        )
     return (
         torch.frombuffer(bytearray(content), dtype=torch.uint8).reshape(shape)
         if size

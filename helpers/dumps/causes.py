@@ -198,8 +198,8 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = [other.rank for other in stuck]
             return world.diagnosis(
                 "partly_completed",
-                f"All members have called {where}. It has completed on {name_some(states['completed'])}, "
-                f"but not on {name_some(late)}.",
+                f"All members have called {where}. The call has completed on "
+                f"{name_some(states['completed'])}, but not on {name_some(late)}.",
                 f"The calls match. Look at the machine, the GPU and the network of {name_some(late)}, and "
                 "at an error in its log. If the job is running, take another dump: the call might "
                 "have finished in the meantime.",
@@ -209,8 +209,8 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = states["scheduled"]
             return world.diagnosis(
                 "not_started",
-                f"All members have called {where}. It has started on {name_some(states['started'])}, but "
-                f"{name_some(late)} {has_or_have(late)} only scheduled it.",
+                f"All members have called {where}. The call has started on {name_some(states['started'])}, "
+                f"but {name_some(late)} {has_or_have(late)} only scheduled it.",
                 f"The GPU of {name_some(late)} has not reached the call: an earlier kernel, or a call of "
                 "another group on the same stream, keeps it busy. Look at the call before it, and at the "
                 "order in which groups are used.",
