@@ -106,7 +106,7 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "cannot reshape tensor of 0 elements",
-            "A rank may have no tokens, and -1 is ambiguous for a tensor without elements. So pass all "
+            "A rank may have no tokens, and -1 is ambiguous for a tensor without elements. So name all "
             "sizes, for example `view(n, k, x.shape[1])`.",
         ),
         CrashAdvice(
