@@ -172,7 +172,7 @@ ERRORS: dict[str, Advised] = {
     ),
     "reduce_scatter_tensor swapped": Advised(
         "dist.reduce_scatter_tensor(torch.ones(4), torch.ones(2))",
-        "an input of world_size times the output",
+        "an input world_size times as large as the output",
         "dist.reduce_scatter_tensor(torch.ones(2), torch.ones(4))",
     ),
     "unequal parts": Advised(
