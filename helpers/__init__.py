@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'helpers' has no name {name!r}")
     _show_results()
-    module = f"helpers.{name}" if _HOME[name] == __name__ else _HOME[name]  # `hosts` is a package
+    module = f"helpers.{name}" if _HOME[name] == __name__ else _HOME[name]  # this name is a package
     try:
         home = import_module(module)
     except ModuleNotFoundError as error:

@@ -28,7 +28,7 @@ HEADINGS = (
     "The same call again:",
     "Stuck?",
     "draws who waits for whom.",
-    "This answer only exceeded the time limit",
+    "This answer failed only by exceeding the time limit",
 )
 
 

@@ -172,7 +172,7 @@ class _Build:
         what = "a top-level `await`" if definition.skipped == "await" else "`if __name__ == ...:`"
         return self._problem(
             "unresolved",
-            f"`{self.name}` is defined under {what} only ({self.where(definition.cell)}), which a "
+            f"`{self.name}` is defined only under {what} ({self.where(definition.cell)}), which a "
             "check does not run. Define it outside.",
         )
 
@@ -198,7 +198,7 @@ class _Build:
                 magic = text.split(maxsplit=1)[0]
                 return self._problem(
                     "unresolved",
-                    f"`{self.name}` is defined under `{magic}` only ({self.where(index)}), and cells under "
+                    f"`{self.name}` is defined only under `{magic}` ({self.where(index)}), and cells under "
                     f"`{magic}` are not read as answers: define it in a cell without `{magic}`.",
                 )
         return None

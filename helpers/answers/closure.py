@@ -77,7 +77,7 @@ class _Search:
                 self._follow_calls(statement, point)
             if statement.position not in self.statements:
                 self._add_statement(statement)
-        # Statements found through calls may be added late, so the order is only known now.
+        # Statements found through calls may be added late, so the order is known only now.
         ordered = _order_statements(self.statements, self.needed_edges, self.optional_edges)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
@@ -207,7 +207,8 @@ def _skipped_message(
 ) -> str:
     why = {
         "main": 'only under `if __name__ == "__main__":`, which a check does not run. Move that line out',
-        "await": "with a top-level `await`, which a check does not run. Compute it without, or pass it",
+        "await": "with a top-level `await`, which a check does not run. Compute the value without `await`, "
+        "or pass it",
     }[statement.skipped]
     user = _describe_user(need)
     return f"{user} uses `{name}`, which {name_cell(statement.cell)} sets {why}."
@@ -241,7 +242,7 @@ def _order_statements(
     def needed_first(position: Position) -> list[Position]:
         before = set(hard.get(position, ()))
         for other in soft.get(position, set()) - before:
-            # Only move a soft dependency up if this does not violate a hard one.
+            # Move a soft dependency up only if this does not violate a hard one.
             if other < position or not _has_path(other, position, hard):
                 before.add(other)
         return sorted(before & statements.keys())

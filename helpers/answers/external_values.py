@@ -43,7 +43,7 @@ def find_external_value(listing: Listing, statement: Statement) -> str:
         if (reason := _reason(path, binders)) and not _only_tests_for_kernel(path, caller):
             return reason
         if len(path) == 1:
-            # functions may call each other recursively
+            # functions may call one another recursively
             fresh = [b for b in binders if _is_function(b) and b.position not in followed]
             followed.update(b.position for b in fresh)
             pending.extend((call, b.node) for b in fresh for call in sorted(b.names.calls_later))

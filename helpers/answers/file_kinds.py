@@ -21,7 +21,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\xfd7zXZ\0", f"is compressed with xz. {_UNPACK_ADVICE}"),
     (b"7z\xbc\xaf\x27\x1c", f"is a 7z archive, not a notebook. {_UNPACK_ADVICE}"),
     (b"Rar!", f"is a rar archive, not a notebook. {_UNPACK_ADVICE}"),
-    (b"%PDF", "is a PDF: a print of a notebook has no cells. Hand in the .ipynb file."),
+    (b"%PDF", "is a PDF: a printed notebook has no cells. Hand in the .ipynb file."),
     (b"{\\rtf", "is a text document (RTF), not a notebook. Hand in the .ipynb file."),
     (b"\xd0\xcf\x11\xe0", "is an Office document, not a notebook. Hand in the .ipynb file."),
     (b"\x89PNG", "is a picture (PNG): a screenshot has no cells. Hand in the .ipynb file."),

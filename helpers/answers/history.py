@@ -114,6 +114,6 @@ def _other_module_message(inner: object, name: str) -> Problem:
     source = f"module `{module}`" if module not in (None, _KERNEL_MODULE) else "a file or a `%run`"
     message = (
         f"`{name}` was not defined in a cell: it comes from {source}, which is not handed in. "
-        "Copy its code into a cell, run that, and check again."
+        "Copy its code into a cell, run the cell, and check again."
     )
     return Problem("unresolved", message, name)

@@ -112,13 +112,13 @@ def _dedent(source: str) -> str:
 def _without_line_magics(source: str) -> str:
     source += "\n"
     if len(lines := source.split("\n")) == 2 and _AUTOMAGIC_PATTERN.fullmatch(lines[0]):
-        return "pass"  # IPython reads a line `pip install x` as `%pip install x`
+        return "pass"  # IPython reads the line `pip install x` as `%pip install x`
     pieces: list[str] = []
     position = 0
     while position < len(source):
         line_end = source.index("\n", position)
         line = source[position:line_end]
-        # only check the start of a logical line, because inside strings and brackets `%` is Python
+        # check only the start of a logical line, because inside strings and brackets `%` is Python
         replaced = _replacement(line)
         if replaced is None:
             end = _logical_end(source, position)

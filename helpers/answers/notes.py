@@ -74,7 +74,7 @@ def standing_notes(closure: Closure, name_cell: CellNamer) -> Iterator[str]:
             name = min(statement.names.binds)
             yield f"{name_cell(statement.cell)} deletes `{name}`, which the answer uses"
     if any(statement.names.star for statement in closure.statements):
-        return  # a star import may give any name
+        return  # a star import may define any name
     set_inside = {name for s in closure.statements for name in s.names.set_globally}
     for name, user in closure.unknown.items():
         if name not in _PROVIDED_NAMES and name not in set_inside:

@@ -76,7 +76,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=_child_environment(),
-        start_new_session=True,  # only the caller reacts to Ctrl-C, and then ends the child below
+        start_new_session=True,  # only the caller reacts to Ctrl-C, and it then ends the child below
     )
     assert child.stdin is not None and child.stdout is not None  # both are pipes
     try:

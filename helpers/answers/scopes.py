@@ -229,7 +229,7 @@ class ScopeWalker(ast.NodeVisitor):
         branches = [self._visit_block((*node.body, *node.orelse))]
         for handler in node.handlers:
             bound = self._visit_block([handler])
-            # after a handler that raises, no code below runs
+            # if a handler raises, no code below it runs
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
         self._join_branches(branches)

@@ -84,7 +84,7 @@ def read_answers_file(
     Raises:
         ValueError: An entry is malformed, or an edit does not fit. The message names file, line and title.
     """
-    # normalize newlines like reading a file, so that writing a text does not change its lines
+    # normalize newlines as reading a file does, so that writing a string does not change its lines
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # find markers without parsing Python, because all programs of a file define the same name
     markers = list(_MARKER_PATTERN.finditer(text))
@@ -92,7 +92,7 @@ def read_answers_file(
     ends = [*(marker.start() for marker in markers[1:]), len(text)]
     answers: list[KnownAnswer] = []
     edits: list[tuple[int, str]] = []
-    for marker, end in zip(markers, ends, strict=False):  # without markers, one end remains
+    for marker, end in zip(markers, ends, strict=False):  # without markers, only one end remains
         place = f"{file} line {text[: marker.start()].count(chr(10)) + 1}, `# %% {marker[1]}`"
         body = text[marker.end() : end].rstrip("\n") + "\n"
         try:

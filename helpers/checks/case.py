@@ -117,7 +117,8 @@ class Case:
     def fill_facts(self, sentence: str) -> str:
         """Insert the facts of this case into a sentence."""
         known = {"n": self.world_size, **self.facts}
-        # not str.format: words may contain code with braces, and an unknown name must not raise an error
+        # do not use str.format: words may contain code with braces, and an unknown name must not raise an
+        # error
         return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), sentence)
 
 

@@ -43,7 +43,7 @@ NameCell = Callable[[int], str]
 """Called with the index of a cell; returns the reader's name for it: "cell 7", "cell [12]"."""
 
 # A case that failed in a shared world may pass in a separate one. After this many confirmed failures, assume
-# that the remaining cases fail too. An answer that is only right in a process's first call passes every case
+# that the remaining cases fail too. An answer that is right only in a process's first call passes every case
 # in a separate world, but is still wrong.
 _MAX_ISOLATED_RUNS = 8
 # Maximum number of called answers to other exercises that are also tried if an answer fails.
@@ -278,7 +278,7 @@ def combine_verdicts(
         cases=tuple(verdicts),
         sizes=() if exercise.kind.is_alone else tuple(sorted(sizes)),
         given=worst.given if worst else (),
-        # round to the displayed precision, so that no two outputs differ in the second decimal
+        # round to the displayed precision, so that no two outputs differ in the second decimal place
         points=round(exercise.points * _earned_share(exercise, verdicts, count), 1)
         if count
         else 0.0,

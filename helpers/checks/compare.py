@@ -66,7 +66,7 @@ def _compare_tensors(
     expected: torch.Tensor, actual: Any, tolerance: float | None, scale: float | None
 ) -> str:
     if isinstance(actual, np.ndarray):
-        actual = torch.tensor(actual)  # a copy, because a received array may be read-only
+        actual = torch.tensor(actual)  # make a copy, because a received array may be read-only
     if not isinstance(actual, torch.Tensor):
         if expected.dim() == 0 and isinstance(actual, (int, float, complex)):
             return _compare_numbers(expected.item(), actual, tolerance)
@@ -84,7 +84,7 @@ def _compare_tensors(
     if not expected.dim():
         return f"it is {got_text}, not {right_text}"
     element = f"element [{', '.join(map(str, index))}] is {got_text}, not {right_text}"
-    if expected.dim() > 2:  # so that a reader can see the meaning of each index
+    if expected.dim() > 2:  # the shape tells a reader what each index means
         element = f"of the shape {tuple(expected.shape)}, {element}"
     count, total = int(wrong.sum()), expected.numel()
     return element if total == 1 else f"{element} ({count} of {total} elements differ)"

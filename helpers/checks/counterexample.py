@@ -28,8 +28,8 @@ from helpers.checks.worlds import Flooded, Turn, Worlds
 # number at least _MIN_SMALL_PASSES, and if all of them pass, the size of the numbers is the cause.
 _MAX_TWINS, _MIN_SMALL_PASSES = 3, 3
 POISON_ADVICE = (
-    "Your result depends on poison values, so you read a tensor before wait() returned, or never "
-    "received into it. The check fills new tensors of torch.empty with these values, and also the "
+    "Your result depends on poison values, so you read a tensor before wait() returned, or never received "
+    "anything into it. The check fills new tensors from torch.empty with these values, and also the "
     "tensors that an irecv or an asynchronous call writes to, until wait() returns."
 )
 # The advice for a case that fails, although it passes with small numbers, as do other small cases.
@@ -72,7 +72,7 @@ def choose_shown_run(
     verdict = _judge_with_advice(presentation, shown_run, shown_run.execution, runs)
     if verdict.outcome is Outcome.WRONG:
         verdict = replace(verdict, message=verdict.message or note)
-    if not failing.isolated:  # a smaller case may break fewer rules
+    if not failing.isolated:  # a smaller case may break fewer rules than the original
         verdict = replace(verdict, credit=failing.verdict.credit)
     return replace(shown_run, verdict=verdict)
 

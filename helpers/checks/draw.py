@@ -108,7 +108,7 @@ class Draw:
         # a result shifted by one element must differ
         for index in range(1, count):
             numbers[index] += numbers[index] == numbers[index - 1]
-        # exactly one zero, because a tensor that was never filled may contain zeros
+        # include exactly one zero, because a tensor that was never filled may contain zeros
         if count > 1:
             zero = self.rng.randrange(count)
             numbers = [number or 7 for number in numbers]
@@ -119,7 +119,7 @@ class Draw:
         if self.small:
             return _small_numbers(numbers).reshape(tuple(shape)).to(dtype)
         if dtype.is_floating_point:
-            # sevenths, because no binary fraction equals them
+            # use sevenths, because no binary fraction equals them
             return (values / 7 * scale).to(dtype)
         values = values.to(torch.int64)
         if dtype is torch.uint8:

@@ -134,7 +134,7 @@ def _ask_timing(case: int, *arguments: int) -> float:
 def _build_answer(source: str, name: str, kind: Kind) -> Any:
     if kind is not Kind.SCRIPT:
         return build(source, name)
-    # import it here, because this takes a tenth of a second and is not needed for other kinds
+    # import it here, because the import takes a tenth of a second and other kinds do not need it
     from helpers.checks.scripts import Source
 
     return Source(source, name)

@@ -17,7 +17,7 @@ from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, Ran
 from helpers.ranks.run import RankFailure, Run
 
 TOO_SLOW_ADVICE = (
-    "This answer only exceeded the time limit, and the machine may have been busy. Check it again "
+    "This answer failed only by exceeding the time limit, and the machine may have been busy. Check it again "
     "when nothing else is running."
 )
 

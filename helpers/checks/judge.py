@@ -122,7 +122,7 @@ def _judge_failure(exercise: Exercise, case: Case, run: Run, failure: RankFailur
     failed = FailedRun(exercise, case, run, failure)
     kind = find_kind(failed)
     is_deadlock = kind.outcome is Outcome.DEADLOCKED
-    # if the run ended early, rules only judge the calls that were made, not missing calls
+    # if the run ended early, rules judge only the calls that were made, not missing calls
     problems = [
         (rule.text, problem)
         for rule in exercise.rules

@@ -62,7 +62,7 @@ _ERROR_PATTERNS = (
     (FILES, r"OSError: \[Errno 2[34]\]|.*Too many open files"),
     (PROCESSES, r"RuntimeError: can't start new thread"),
 )
-# fork() only reports a temporarily unavailable resource, and so does a nonblocking read.
+# fork() reports only a temporarily unavailable resource, and so does a nonblocking read.
 _UNAVAILABLE_PATTERN = re.compile(r"BlockingIOError: \[Errno 11\]")
 _STARTING_PATTERN = re.compile(r"fork|Process|Popen|spawn|\.start\(|subprocess")
 # The kernel's signals at a limit of one process.

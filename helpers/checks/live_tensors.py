@@ -102,7 +102,7 @@ def _find_storages(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     # a fake tensor and its known value are the same tensor, which must not count twice
     constants = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
     tensors = [tensor for tensor in tensors if id(tensor) not in constants]
-    # a gradient from backward only becomes a Python object when it is accessed
+    # a gradient from backward becomes a Python object only when it is accessed
     tensors += [
         tensor.grad
         for tensor in tensors
@@ -121,7 +121,7 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if isinstance(tensor, FakeTensor):  # its storage has no address, but a size
+        if isinstance(tensor, FakeTensor):  # its storage has no address, but it has a size
             storages[storage._cdata] = storage.nbytes()
         elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()

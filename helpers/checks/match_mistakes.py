@@ -72,10 +72,10 @@ def find_mistake(
     that each wrong behavior is looked up once per class.
     """
     exercise = answer.exercise
-    # all programs that exceed a limit end alike, whatever their mistakes
+    # all programs that exceed a limit end in the same way, whatever their mistakes
     if is_ended_by_limit(shown_case.run.failure):
         return None
-    if exercise.kind is Kind.SCRIPT:  # a script takes seconds
+    if exercise.kind is Kind.SCRIPT:  # running a script takes seconds
         return recognize_mistake(exercise, shown_case)
     mistakes = [mistake for mistake in known_mistakes(exercise) if mistake.outcome is outcome]
     if not mistakes:

@@ -76,7 +76,7 @@ class NamedParts:
             text = _text_or_nothing(value)
             return f"{text}; expected: {expected}" if expected else text
         if isinstance(value, str):
-            # the text explains why the driver has no value
+            # this text explains why the driver has no value
             return value
         if value is None and expected is not None:
             return "it is missing"

@@ -82,7 +82,7 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
         if type(value) is FunctionType
     ]
 
-    # Only call functions that were looked up before the answer was built, and methods of built-in types,
+    # Call only functions that were looked up before the answer was built, and methods of built-in types,
     # which no answer can replace.
     def compare() -> None:
         replaced: list[str] = []

@@ -136,9 +136,8 @@ def run_reference(
             numbered = (Turn(case, number) for number, case in enumerate(group))
             turns.setdefault(size, []).extend(numbered)
     right: dict[int, Any] = {}
-    for (
-        size_turns
-    ) in turns.values():  # one world for all sets, because starting a world takes most of the time
+    # use one world for all sets, because starting a world takes most of the time
+    for size_turns in turns.values():
         for start in range(0, len(size_turns), _MAX_CASES_PER_WORLD):
             batch = size_turns[start : start + _MAX_CASES_PER_WORLD]
             pairs = zip(batch, _run_reference_batch(worlds, batch), strict=True)

@@ -227,7 +227,8 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
-            # only look at sends, because each message has one, while its receiver may receive from any source
+            # look only at sends, because each message has exactly one, while its receiver may receive from
+            # any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 allowed = self.allowed(case, event.rank)
                 ranks = f"only to rank{'s' * (len(allowed) > 1)} {join_words([*map(str, allowed)])}"

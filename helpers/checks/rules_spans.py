@@ -40,8 +40,8 @@ class IssuedInside(FirstProblem):
                     ended = any((span.end_ns or call.start_ns) < call.start_ns for span in spans)
                     yield (
                         f"rank {rank} calls {self.op}{at(call)} {'after' if ended else 'before'} "
-                        f"{self.span}. Issue each from a hook, as soon as its gradients are ready. One "
-                        "gradient can complete several of them."
+                        f"{self.span}. Issue each call from a hook, as soon as its gradients are ready. One "
+                        "gradient can make several calls ready."
                     )
             # judge each span separately, because waiting between two backward passes is right
             for span in spans:

@@ -63,7 +63,7 @@ def _make_reporter(path: Path) -> Callable[[str], None]:
 
 
 _connection: socket.socket | None = None
-# DCP's threads write files, and they also ask. Only one thread may ask at a time, because otherwise threads
+# DCP's threads, which write files, also ask. Only one thread may ask at a time, because otherwise threads
 # would read each other's answers.
 _ask_lock = threading.Lock()
 

@@ -425,7 +425,7 @@ def _answer_question(worker: _Worker, monitor: Monitor) -> Intervention | None:
             try:
                 reply = monitor.answer(worker.rank, json.loads(question))
             except (ValueError, TypeError, LookupError, AttributeError):
-                # The check's driver only asks questions that the monitor can answer
+                # The check's driver asks only questions that the monitor can answer
                 reply = None
             if isinstance(reply, Intervention):
                 return reply

@@ -153,7 +153,7 @@ class Worlds:
         parts = []
         is_alone = len(turns) == 1
         for index, turn in enumerate(turns):
-            # a lying rank can only move its own calls to the wrong case
+            # a lying rank can move only its own calls to the wrong case
             reported = [_read_report(value, index, len(turns)) for value in run.values]
             # if a turn has a separate world, attribute all calls to it, even if the rank reports otherwise
             spans = [(turn_report.first, turn_report.last) for turn_report in reported]

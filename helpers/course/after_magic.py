@@ -18,7 +18,7 @@ from helpers.check_result import CheckResult
 from helpers.checks.headings import UnknownExercise, find_heading
 
 _MAGIC = "%%after"
-# only keep results in this kernel, because answers do not survive a restart
+# keep results only in this kernel, because answers do not survive a restart
 _passed_exercises: set[str] = set()
 
 

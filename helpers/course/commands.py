@@ -36,7 +36,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
     extra = []
     if os.geteuid() == 0 and "--allow-root" not in lab_args:
         # A container's only user is often root, but JupyterLab refuses to run as root unless this is allowed.
-        # Unless the arguments change this, its server requires a token and only listens on this machine.
+        # Unless the arguments change this, its server requires a token and listens only on this machine.
         click.echo(
             "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )

@@ -310,7 +310,7 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
     (
         "fork",
         _probe_fork,
-        "On macOS no action is needed: everything works, but ranks start more slowly.",
+        "On macOS, no action is needed: everything works, but ranks start more slowly.",
     ),
     ("Python", _probe_python, ""),  # pip refuses a Python that is too old
     ("packages", packages, "Run `make venv`."),
@@ -320,7 +320,7 @@ PROBES: tuple[tuple[str, Probe, str], ...] = (
         "Check the firewall, the hostname in /etc/hosts, and the other findings.",
     ),
     ("GPUs", _probe_nccl, "No action is needed. To use them, install a torch with NCCL."),
-    ("CPUs", _probe_cpus, "With two or more CPUs the timings match the notebooks."),
+    ("CPUs", _probe_cpus, "With two or more CPUs, the timings match the notebooks."),
     ("memory", _probe_memory, "Close other programs, or other kernels."),
     (
         "shared memory",

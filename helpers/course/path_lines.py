@@ -79,7 +79,7 @@ def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
     read = (
         f"run the cells above the first heading, then read {parts}"
         if parts
-        else "read all of it but what is marked further"
+        else "read all of it except the parts marked further"
     )
     following = path.after(stop.notebook)
     end = f"Continue in notebook {following.notebook[:2]}." if following else _ending(path)
@@ -88,4 +88,4 @@ def _line(path: LearningPath, stop: Stop, links: Mapping[str, str]) -> str:
 
 
 def _ending(path: LearningPath) -> str:
-    return f"There the path ends. {path.sequel}".rstrip()
+    return f"The path ends there. {path.sequel}".rstrip()

@@ -108,11 +108,11 @@ def copy_missing_notebooks(workspace: Workspace) -> list[Path]:
 
 
 def sign_notebook(notebook: Path) -> bool:
-    """Sign a notebook made by the course, because JupyterLab runs scripts only in trusted notebooks."""
-    import nbformat  # imported here, because most commands do not need it
+    """Sign a notebook made by the course, because JupyterLab only runs scripts in trusted notebooks."""
+    import nbformat  # import it here, because most commands do not need it
     from nbformat.sign import NotebookNotary
 
-    # Without a signature, only the animated picture does not work.
+    # Without a signature, everything works except the animated picture.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):

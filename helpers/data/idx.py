@@ -62,11 +62,15 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
     shape = struct.unpack(f">{dims}I", head[4:])
     size = math.prod(shape)
     if size > MAX_BYTES:
-        raise DataFileError(f"{path} says it holds {size:,} bytes; at most {MAX_BYTES:,} are read.")
+        raise DataFileError(
+            f"{path} declares {size:,} bytes in its header, but at most {MAX_BYTES:,} are read."
+        )
     content = file.read(size + 1)  # read one more byte, to detect trailing bytes
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
-        raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it again.")
+        raise DataFileError(
+            f"{path} declares {size:,} bytes in its header, but has {found}. Copy it again."
+        )
     return (
         torch.frombuffer(bytearray(content), dtype=torch.uint8).reshape(shape)
         if size

@@ -92,7 +92,7 @@ def _describe_missing(
     lasts = [(rank, calls[-1]) for rank in absent if (calls := merged.calls_of_group(event, rank))]
     for rank, last in lasts[:3]:
         parts.append(
-            f"The last one of rank {rank} was {last.call}{at(last)}, number {merged.entry(last).seq}."
+            f"The last collective of rank {rank} was {last.call}{at(last)}, number {merged.entry(last).seq}."
         )
     return " ".join(parts) + _describe_stacks(absent, merged)
 
@@ -198,8 +198,8 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = [other.rank for other in stuck]
             return world.diagnosis(
                 "partly_completed",
-                f"All members have called {where}. It has completed on {name_some(states['completed'])}, "
-                f"but not on {name_some(late)}.",
+                f"All members have called {where}. The call has completed on "
+                f"{name_some(states['completed'])}, but not on {name_some(late)}.",
                 f"The calls match. Look at the machine, the GPU and the network of {name_some(late)}, and "
                 "at an error in its log. If the job is running, take another dump: the call might "
                 "have finished in the meantime.",
@@ -209,8 +209,8 @@ def find_unfinished_call(merged: Merged, world: StuckWorld) -> Diagnosis | None:
             late = states["scheduled"]
             return world.diagnosis(
                 "not_started",
-                f"All members have called {where}. It has started on {name_some(states['started'])}, but "
-                f"{name_some(late)} {has_or_have(late)} only scheduled it.",
+                f"All members have called {where}. The call has started on {name_some(states['started'])}, "
+                f"but {name_some(late)} {has_or_have(late)} only scheduled it.",
                 f"The GPU of {name_some(late)} has not reached the call: an earlier kernel, or a call of "
                 "another group on the same stream, keeps it busy. Look at the call before it, and at the "
                 "order in which groups are used.",
@@ -235,7 +235,7 @@ def find_gloo_messages(merged: Merged, world: StuckWorld) -> Diagnosis | None:
     state = inside[0]
     return world.diagnosis(
         "stuck",
-        f"No collective is unfinished. By its stack, rank {state.rank} is in {state.inside}"
+        f"No collective is unfinished. According to its stack, rank {state.rank} is in {state.inside}"
         + (f" ({state.at})." if state.at else "."),
         "gloo does not record sends and receives. Compare the stacks of all ranks: each send needs its recv.",
         (state.rank,),
@@ -259,6 +259,6 @@ def _describe_stacks(ranks: Collection[int], merged: Merged) -> str:
         state = merged.states[rank]
         if rank in merged.stacks and (state.at or state.inside):
             doing = f"in {state.inside}" if state.inside else "in its own code"
-            text += f" By its stack, rank {rank} {is_or_are([rank])} {doing}"
+            text += f" According to its stack, rank {rank} {is_or_are([rank])} {doing}"
             text += f" at {state.at}." if state.at else "."
     return text

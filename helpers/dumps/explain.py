@@ -158,7 +158,7 @@ def _find_waits(merged: Merged) -> Iterator[Wait]:
             yield OtherWait(state.rank, "has no dump")
         else:
             last = merged.last_calls.get(state.rank)
-            about = f"; its last one was {last.call}{at(last)}" if last else ""
+            about = f"; its last call was {last.call}{at(last)}" if last else ""
             yield OtherWait(state.rank, f"is in no unfinished call{about}")
 
 

@@ -76,7 +76,7 @@ def _read_file(path: Path, name: str, result: Folder) -> None:
     if size > MAX_BYTES:
         raise BadDump(f"it has {size:,} bytes; at most {MAX_BYTES:,} are read")
     if size == 0:
-        raise BadDump("it is empty: the rank was ended before it could write")
+        raise BadDump("it is empty: the rank was terminated before it could write")
     dump = read_dump(_load(path.read_bytes()), rank, name)
     known = result.dumps.get(rank)
     if known is not None:

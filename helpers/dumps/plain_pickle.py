@@ -42,7 +42,7 @@ class _PlainUnpickler(pickle.Unpickler):
         raise BadPickle(f"it names {module}.{name}, but a dump contains plain data only")
 
     def persistent_load(self, pid: Any) -> NoReturn:
-        raise BadPickle("it refers to an object outside of the file")
+        raise BadPickle("it refers to an object outside the file")
 
 
 def load_plain(data: bytes) -> Any:

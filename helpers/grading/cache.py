@@ -154,7 +154,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _write_atomically(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Use the same folder, because renaming is only atomic within one file system.
+    # Use the same folder, because renaming is atomic only within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:

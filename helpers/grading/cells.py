@@ -19,8 +19,8 @@ import msgspec
 from helpers.answers.build import Answer, cell_number
 from helpers.grading.record import ExerciseRecord
 
-# Taken from Unicode's private use area, so that no other text looks like a mark. An answer that prints these
-# characters only causes the names of its cells to be inserted.
+# Taken from Unicode's private use area, so that no other text looks like a mark. If an answer prints these
+# characters, the only effect is that the names of its cells are inserted.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARK_PATTERN = re.compile(f"{_BEGIN}([0-9]{{1,6}}){_END}")
 

@@ -330,9 +330,9 @@ class Grader:
         if budget.is_used_up:
             limits = self.plan.limits
             message = (
-                "It has used up its share of the time that a submission may take: all exercises together "
-                f"{limits.submission_s:,} s, or {limits.submission_cpu_s:,} s of processor time, and one of "
-                "them half of what is left."
+                "It has used up its share of the submission's time. All exercises together may take "
+                f"{limits.submission_s:,} s, or {limits.submission_cpu_s:,} s of processor time, and a "
+                "single one may take half of the time that is left."
             )
             return Attempt(failed_record(exercise, answer, Outcome.TIMED_OUT, message), Doubt.CHECK)
         with self.plan.lock.hold_shared():

@@ -175,7 +175,7 @@ def _label_in_child(
     at: int | None = None
     with ours, suppress(EOFError):
         while ours.poll(_START_S + _ANSWER_S):
-            # The course's code only writes indices, as JSON, never a pickle.
+            # The course's code writes only indices, as JSON, never a pickle.
             at, same = json.loads(ours.recv_bytes())
             if same is not None:
                 labels[at] = same

@@ -185,7 +185,7 @@ def _check_result(
 ) -> CheckResult:
     """Return the result on the cases drawn with a secret."""
     limit_resources()
-    # learners only read advice on visible cases
+    # learners read only advice on visible cases
     matches: Matches | None = {} if secret == VISIBLE_SECRET else None
     try:
         return grade(exercise, answer, cell_mark, secret, connection=connection, matches=matches)

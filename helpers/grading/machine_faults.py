@@ -42,7 +42,7 @@ _NEEDS_REFERENCE = {
     Outcome.DISK_FULL,
     Outcome.FAULT,
 }
-# Those outcomes that depend on other programs on the machine. A deadlock does not, because it is proven.
+# Outcomes that depend on other programs on the machine. A deadlock does not, because it is proven.
 _DEPENDS_ON_MACHINE = _NEEDS_REFERENCE - {Outcome.DEADLOCKED, Outcome.FAULT}
 # Errors that only the program can cause. OSError (including timeouts) and MemoryError are missing, and so is
 # RuntimeError, which torch also raises if a peer has exited or a wait took too long.

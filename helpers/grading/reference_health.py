@@ -56,7 +56,7 @@ class References:
             return True
         try:
             with (
-                # this does not wait: if a grader runs alone, it is this grader
+                # this does not wait: a grader that runs alone can only be this one
                 self.plan.lock.hold_shared(),
                 Sandbox(self.plan, self.slot, preload=exercise.needs_wrappers) as sandbox,
             ):

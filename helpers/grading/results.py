@@ -32,7 +32,7 @@ REPLACED_FLAG = (
 )
 NEWER_PYTHON_FLAG = "written with a newer Python than the grader's: grade it with that version"
 SANDBOX_ENDED = (
-    "All processes of the sandbox were ended from outside before this case had a result."
+    "All processes of the sandbox were terminated from outside before this case had a result."
 )
 UNJUDGED_MESSAGE = (
     "Your function returned a kind of value that cannot be judged. What does the task ask for?"

@@ -115,9 +115,9 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     found = [by_number.get(row) or each for row, each in enumerate(_match_cells(cells, rest))]
     if learners and not any(found):
         raise RosterError(
-            f"{roster.file} contains no learner who handed something in (column {column!r}; "
-            f"looked for {normalize_name(next(iter(learners)))[:60]!r} and the like). Is it this class's, "
-            f"and does that column contain the names of the submitted files or folders?"
+            f"{roster.file} contains no learner who handed something in (column {column!r}; looked for "
+            f"{normalize_name(next(iter(learners)))[:60]!r} and the like). Is it this class's roster, and "
+            "does that column contain the names of the submitted files or folders?"
         )
     count = Counter(cells)
     called = {normalize_name(source.name) for name, source in learners.items() if name not in found}

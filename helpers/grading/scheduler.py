@@ -77,7 +77,7 @@ def _checked_record(job: Job, future: Any, level: str, mine: Mapping[str, str]) 
     record = from_json(future.result())
     if record.status is not Status.UNREADABLE and record.versions != mine:
         theirs = ", ".join(f"{k} {v}" for k, v in record.versions.items() if mine.get(k) != v)
-        why = f"A worker of the cluster has a different version ({theirs}): install the same there."
+        why = f"A worker of the cluster has a different version ({theirs}): install the same version there."
         return _not_graded(job, level, Status.HARNESS_FAULT, why)
     return record
 

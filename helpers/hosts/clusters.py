@@ -80,7 +80,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
         problems = pool.submit(asyncio.run, _login_errors(names)).result()
     for name, problem in zip(names, problems, strict=True):
         if problem is not None:
-            raise LaunchError(f"{name} cannot be reached by ssh: {problem}")
+            raise LaunchError(f"{name} cannot be reached over ssh: {problem}")
     try:
         return SSHCluster(
             [names[0], *names],

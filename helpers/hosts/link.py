@@ -84,7 +84,7 @@ class HostLink(Peer):
 
     def _schedule(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         """Run a coroutine in the link's event loop."""
-        if self.closed:  # the loop may be closed too
+        if self.closed:  # the loop may also be closed
             work.close()
             gone: concurrent.futures.Future[Any] = concurrent.futures.Future()
             gone.set_exception(PeerGone(self.why))
@@ -96,7 +96,7 @@ class HostLink(Peer):
     ) -> concurrent.futures.Future[Any]:
         """Start ranks on the host. Return a future for two ports, which the host reserves for the launch."""
         if not self.closed:
-            self._launches[launch] = _Launch(os.dup(log))  # needed before the first message
+            self._launches[launch] = _Launch(os.dup(log))  # this is needed before the first message
         started = self.ask("start", launch=launch, ranks=list(channels))
         started.add_done_callback(lambda done: self._check_started(launch, min(channels), done))
         for rank, channel in channels.items():
@@ -133,7 +133,7 @@ class HostLink(Peer):
         if self._owner != os.getpid():
             # this process was forked by a cell, but the connection belongs to the kernel
             return
-        if not self.closed:  # if it is closed, so may be the loop
+        if not self.closed:  # if the connection is closed, the loop may be closed as well
             self._loop.call_soon_threadsafe(self._comm.abort)
             with contextlib.suppress(TimeoutError):
                 self._served.result(5.0)

@@ -236,7 +236,7 @@ class Hosts:
             ) from None
         except ModuleNotFoundError as error:
             raise LaunchError(
-                f"on a worker of the Dask cluster the course is missing or older ({error}). "
+                f"on a worker of the Dask cluster, the course is missing or older ({error}). "
                 "Install the same version there."
             ) from None
         except Exception as error:  # an error from a worker, for example a failing import

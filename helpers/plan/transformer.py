@@ -49,7 +49,7 @@ class Transformer(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         if not model.gated:
-            raise ValueError(f"{model.name} is not gated: only models as Llama's are built.")
+            raise ValueError(f"{model.name} is not gated: only models like Llama are built.")
         self.table = nn.Embedding(model.vocabulary, model.hidden)
         self.blocks = nn.ModuleList(Block(model) for _ in range(model.layers))
         self.norm = nn.RMSNorm(model.hidden)

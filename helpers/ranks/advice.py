@@ -169,9 +169,9 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "allgather: invalid output tensor list|allgather: invalid tensor size|outputShape.* == inputShape",
-        "The output comes first, and the sizes must match: "
-        "dist.all_gather_into_tensor(output, input) needs an output of world_size times the input, "
-        "dist.reduce_scatter_tensor(output, input) an input of world_size times the output.",
+        "The output comes first, and the sizes must match: dist.all_gather_into_tensor(output, input) "
+        "needs an output world_size times as large as the input, and dist.reduce_scatter_tensor(output, "
+        "input) needs an input world_size times as large as the output.",
         line_pattern=r"_tensor\(",
     ),
     _KnownError("invalid tensor size at index", _TWO_SIZES),

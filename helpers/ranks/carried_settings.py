@@ -124,7 +124,8 @@ def _dotted_name(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if isinstance(node, ast.Call):  # In logging.getLogger("x").setLevel, the last word matters.
+    # In logging.getLogger("x").setLevel, only the last word matters.
+    if isinstance(node, ast.Call):
         return ".".join(["()", *reversed(parts)])
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 

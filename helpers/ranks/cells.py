@@ -50,7 +50,7 @@ def learner_cells() -> tuple[list[str], dict[str, Any]]:
 
 def place_of(file: str, line: int, function: str) -> Place:
     """Return a line's place: its file, the file's readable name, and the line's source text if known."""
-    # A rank can claim any file name, and the line's text is shown to the reader. So only read files that this
+    # A rank can claim any file name, and the line's text is shown to the reader. So read only files that this
     # process has loaded as code.
     is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if is_loaded else ""

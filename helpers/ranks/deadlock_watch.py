@@ -241,7 +241,7 @@ class DeadlockDetector:
         if not is_still_long_enough and not self._is_proven(running):
             return None
         states = self.states()
-        trace = self.world.collector.trace_for_diagnosis()  # slow for a long trace
+        trace = self.world.collector.trace_for_diagnosis()  # this is slow for a long trace
         if not is_still_long_enough and can_complete(states, trace):
             return None
         # The ranks' reports are older than the last look. Ask again, to find out whether a rank has answered
@@ -470,7 +470,7 @@ class DeadlockDetector:
 
     def _rank_state(self, member: Member, report: Status) -> RankState:
         collector = self.world.collector
-        snapshot = self._snapshot.ranks.get(member.rank)  # None before the first look.
+        snapshot = self._snapshot.ranks.get(member.rank)  # This is None before the first look.
         waits_for_lock = snapshot is not None and any(
             thread.call == "flock" for thread in snapshot.threads
         )

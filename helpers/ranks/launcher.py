@@ -292,7 +292,7 @@ _LATE_VARIABLE_NOTE = (
     "torch reads it at import, before the ranks exist. On this machine, you can set it with env= "
     "if all ranks get the same value."
 )
-# Each server holds another copy of torch in memory.
+# Each server keeps another copy of torch in memory.
 _MAX_OTHER_SERVERS = 2
 
 

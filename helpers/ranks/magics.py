@@ -342,7 +342,7 @@ def end_live_world(reason: str) -> None:
         if not _live_ranks.world.ended:
             _live_ranks.world.end()
         _live_ranks.module_times = {}
-        _live_ranks.world = None  # last, so that an earlier Stop still finds the world
+        _live_ranks.world = None  # do this last, so that an earlier Stop still finds the world
 
 
 def _parse_line(line: str) -> _CellOptions:

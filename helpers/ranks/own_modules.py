@@ -27,8 +27,8 @@ from typing import Any
 
 from helpers.ranks.cells import is_learner_file
 
-# If a value has more parts than this, or is nested deeper, the rest is only compared by identity, because
-# objects may refer to each other in a circle.
+# If a value has more parts than this, or is nested deeper, the rest is compared only by identity, because
+# objects may refer to one another in a cycle.
 _MAX_PARTS, _MAX_LEVELS = 2_000, 40
 _MISSING = object()
 # module -> the values of its names after its import

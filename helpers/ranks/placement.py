@@ -54,7 +54,7 @@ class SpawnedServer(subprocess.Popen[bytes]):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C or Stop must only reach the kernel, not the server.
+                start_new_session=True,  # Ctrl-C or Stop must reach only the kernel, not the server.
                 **options,
             )
         finally:
@@ -239,7 +239,7 @@ class ForkingSite(LocalSite):
         return ForkedServer(pid)
 
     def _serve(self, control: int, log: int, method: str, env: Mapping[str, str]) -> None:
-        os.setsid()  # Ctrl-C or Stop must only reach the kernel, not the server.
+        os.setsid()  # Ctrl-C or Stop must reach only the kernel, not the server.
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
             os.dup2(source, target)
         # A copy of the launcher's end would keep the socket open after the launcher has exited.

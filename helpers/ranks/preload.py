@@ -19,7 +19,7 @@ from pathlib import Path
 from helpers.ranks.launch_options import has_gpu_driver
 
 # Modules imported by a grader's rank servers, because in a fork the first use of each module takes 0.1 to 1
-# s. A learner's server only imports the modules that `preload_scan` has found in a program's text.
+# s. A learner's server imports only the modules that `preload_scan` has found in a program's text.
 GRADER_MODULES = (
     "numpy.random",
     "torch.nn.parallel",

@@ -71,7 +71,7 @@ def find_imports(*texts: bytes) -> list[str]:
         if any(map(words.search, beginnings))
         for name in modules
     ]
-    # Only use modules that this process has imported, because texts of other processes must not choose
+    # Use only modules that this process has imported, because other processes' strings must not choose
     # imports.
     programs = [
         n for n in sorted(exercise_modules) if "in_ranks" in n.split(".") and n in sys.modules

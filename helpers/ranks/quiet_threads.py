@@ -109,7 +109,7 @@ class _Search:
     def add_code(self, code: CodeType, names: Mapping[str, Any]) -> None:
         """Add the values of all global names, and attributes of modules, that a function's code uses."""
         if code_kind(code) is not LEARNER and "site-packages" not in code.co_filename:
-            return  # The standard library only calls functions that were passed to it.
+            return  # The standard library calls only functions that were passed to it.
         if id(code) in self._visited_ids:
             return
         self._visited_ids.add(id(code))

@@ -203,7 +203,7 @@ def _handled_exception(thread: int) -> str:
     error = error[1] if isinstance(error, tuple) else error  # a tuple before Python 3.12
     if not isinstance(error, BaseException):
         return ""
-    # Only use plain values, because the methods of a learner's class may do anything.
+    # Use only plain values, because the methods of a learner's class may do anything.
     arguments = BaseException.args.__get__(error)  # type: ignore[attr-defined]
     text = arguments[0] if arguments and type(arguments[0]) is str else ""
     return clip_text(f"{type(error).__name__}: {text}".removesuffix(": "), _MAX_NAME)

@@ -334,7 +334,7 @@ def _first_use_lines(code: types.CodeType) -> dict[str, int]:
 def _line_number(instruction: Any, previous: int) -> int:
     number = getattr(
         instruction, "line_number", None
-    )  # In Python 3.13, where `starts_line` is a bool.
+    )  # This is for Python 3.13, where `starts_line` is a bool.
     return previous if number is None else int(number)
 
 

@@ -66,7 +66,7 @@ class CannotReturn(TypeError):
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
     """Send one frame whose body is the concatenation of `chunks`."""
     head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
-    # Send small frames in one piece, because each system call may wake the other side, even if it only sends
+    # Send small frames in one piece, because each system call may wake the other side, even if it sends only
     # a header.
     if sum(len(chunk) for chunk in chunks) < 65536:
         sock.sendall(head + b"".join(chunks))
@@ -122,7 +122,7 @@ class FrameReader:
                 if not chunk:
                     raise EOFError
                 self._head += chunk
-                budget -= len(chunk)  # Empty frames must count too, or the loop might never end.
+                budget -= len(chunk)  # Count empty frames as well, or the loop might never end.
                 if len(self._head) == HEADER.size:
                     self._begin_body()
             if self._body is not None:
@@ -351,7 +351,7 @@ class _Reader:
         if kind not in self.named:
             if len(self.named) >= MAX_NAMED_TUPLES:
                 return tuple(values)
-            # Making a class takes 0.2 ms, so all tuples of one kind share a class.
+            # Creating a class takes 0.2 ms, so all tuples of one kind share a class.
             self.named[kind] = _named_tuple(name, tuple(fields))
         return self.named[kind](*values)
 
@@ -513,7 +513,9 @@ def _advice_for(value: Any) -> str:
     if isinstance(value, BaseException):
         return "Raise it, or return repr(...) of it."
     if type(value).__module__ == "numpy":
-        return "Return its .tolist(): an array of objects, texts or times has no plain numbers."
+        return (
+            "Return its .tolist(): an array of objects, strings or times contains no plain numbers."
+        )
     if callable(value):
         return "Return what it computes instead."
     return "Return numbers, strings, lists, tuples, dicts, sets, arrays or tensors instead."

@@ -109,7 +109,7 @@ class _Rank:
         self.is_forked_child = False
 
     def serve(self) -> None:
-        # Do not use `threading`, whose list of threads must only contain the learner's threads.
+        # Do not use `threading`, whose list of threads must contain only the learner's threads.
         _thread.start_new_thread(self._receive_frames, ())
         while True:
             self.run(*_split_task(self.tasks.get()))
@@ -215,7 +215,7 @@ class _Rank:
         os.register_at_fork(after_in_child=self._detach_forked_child)
         if identity.options.init:
             join_group(identity)
-        if is_cell:  # Under `launch`, a function can only use the names sent with it.
+        if is_cell:  # Under `launch`, a function can use only the names sent with it.
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )

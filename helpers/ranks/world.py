@@ -388,7 +388,7 @@ class World:
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
             self.imported = torch_modules(NAMES_DECODER.decode(body))
-        # Only accept the first report of each rank: a hostile rank may send any number, with any text.
+        # Accept only the first report of each rank: a hostile rank may send any number, with any text.
         elif kind == wire.REPLACED and not member.replaced:
             member.replaced = tuple(body.decode("utf-8", "replace").split("\n"))
 

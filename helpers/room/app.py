@@ -220,7 +220,7 @@ class _Service:
         elif len(self.by_token) >= MAX_LEARNERS:
             raise HTTPException(
                 429,
-                f"{MAX_LEARNERS:,} learners have joined, which is the most. Tell your teacher.",
+                f"{MAX_LEARNERS:,} learners have joined, which is the maximum. Tell your teacher.",
             )
         else:
             if not user:  # a user of JupyterHub remains one learner after joining again
@@ -441,7 +441,7 @@ async def _read_body(request: Request, kind: type[Any], max_bytes: int) -> Any:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > max_bytes:
-                    raise HTTPException(413, f"A post has at most {max_bytes:,} bytes.")
+                    raise HTTPException(413, f"A post may have at most {max_bytes:,} bytes.")
         return msgspec.json.decode(bytes(body), type=kind)
     except TimeoutError:
         raise HTTPException(408, "The post did not arrive in time.") from None

@@ -69,7 +69,7 @@ class Connections:
     def _close_waiting(self, now: float) -> None:
         unknown = defaultdict[str, list[tuple[float, H11Protocol]]](list)
         for each in list(self._open):
-            cycle = each.cycle  # None before the first request
+            cycle = each.cycle  # this is None before the first request
             if cycle is not None and not cycle.response_complete and not cycle.more_body:
                 self._waiting.pop(each, None)  # the board is working on a request
                 continue

@@ -21,7 +21,7 @@ MAX_PENDING_LOOKUPS = 200
 """Maximum number of requests waiting for the hub's answer at the same time."""
 TOKEN_VARIABLE = "REAL_RANKS_ROOM_TOKEN"
 """The variable that contains a token for the board in a user's server."""
-_TOKEN_NOTE = "Real Ranks: says to the board who this is"
+_TOKEN_NOTE = "Real Ranks: tells the board who this is"
 _TEACHERS_VARIABLE = "REAL_RANKS_TEACHERS"
 
 
@@ -33,7 +33,7 @@ class Hub:
         from jupyterhub.services.auth import HubOAuth
 
         self._auth: Any = HubOAuth(cache_max_age=60)
-        # Anybody can invent tokens, and each causes a request to the hub. A slow hub only blocks these
+        # Anybody can invent tokens, and each causes a request to the hub. A slow hub blocks only these
         # threads.
         self._lookup_threads = ThreadPoolExecutor(4, "room-hub")
         self._pending_lookups = 0

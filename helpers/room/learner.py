@@ -52,7 +52,7 @@ def help_me(answer: Any = "", *, done: bool = False) -> LearnerMessage:
         RoomError: You have not joined a room.
     """
     if not outbox.has_joined():
-        raise RoomError("You have not joined a room: join(url, code) does.")
+        raise RoomError("You have not joined a room. To join one, call join(url, code).")
     if not isinstance(answer, str):
         exercise, code = _find_answer(answer)
     else:

@@ -187,9 +187,7 @@ def join_as_user(refused_token: str = "") -> JoinedRoom:
     """
     url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("REAL_RANKS_ROOM_TOKEN")
     if not url:
-        raise RoomError(
-            "The file of the room that was joined cannot be read: join(url, code) again."
-        )
+        raise RoomError("The file that stores your room cannot be read: join(url, code) again.")
     if not token:  # never send the server's token, which would allow running code as this user
         raise RoomError(
             "This hub gives its users no token for the room. docs/room.md explains how to add one."

@@ -94,7 +94,8 @@ def _serve(
         if host in {"127.0.0.1", "localhost", "::1"}:
             print("Only this machine can reach the board. --host 0.0.0.0 opens it to the network.")
         print(
-            f"Kept in {file}. Ctrl-C ends it; learners' checks wait until it is back.", flush=True
+            f"The board is stored in {file}. Ctrl-C stops it; learners' checks wait until it is back.",
+            flush=True,
         )
         run_server(room, listening)
 

@@ -106,7 +106,9 @@ class Store:
                 self._db.close()
                 raise
         except OSError as error:
-            raise NotARoom(f"{path} cannot be opened: {error.strerror}. Name a file.") from error
+            raise NotARoom(
+                f"{path} cannot be opened: {error.strerror}. Pass the path of a file."
+            ) from error
         except sqlite3.Error as error:
             raise NotARoom(
                 f"{path} is not the database of a room ({error}). Choose a different file with "

@@ -48,7 +48,7 @@ _WORDS: Mapping[str, str] = {
     ", pass timeout=SECONDS to launch().": ", raise the limit: --timeout SECONDS, or timeout=SECONDS in "
     "run_script().",
     "The function did not return: os._exit() and similar calls end a rank immediately.": "The script, or a "
-    "library that it uses, ended its process by os._exit() or a similar call.",
+    "library that it uses, ended its process with os._exit() or a similar call.",
 }
 """The engine's texts that mention `launch`, and their replacements for a script."""
 

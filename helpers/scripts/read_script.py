@@ -38,7 +38,7 @@ class Script:
 
     def place_of(self, file: str, line: int, function: str) -> Place:
         """Return a line's place for readers, with a path relative to the current folder."""
-        # Lines reported by a rank are shown to the reader, so only read Python files.
+        # Lines reported by a rank are shown to the reader, so read only Python files.
         is_own = is_learner_file(file) and file.endswith(".py") and file.startswith("/")
         source = linecache.getline(file, line).rstrip("\n") if is_own else ""
         return Place(file, line, function, short_path(file), source)

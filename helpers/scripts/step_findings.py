@@ -250,7 +250,7 @@ class _Finder:
         step = histories[one][0]
         records = [step.parameters[index] for index, _ in differing]
         text = f"{names} differ between {name_ranks(pair)} before the first step"
-        advice = "Make the model with the same seed on all ranks, or broadcast its parameters from rank 0"
+        advice = "Create the model with the same seed on all ranks, or broadcast its parameters from rank 0"
         reduced = [each for each in records if each.reduced]
         if reduced:
             return Finding(
@@ -307,7 +307,7 @@ class _Finder:
                     (rank,),
                     self._place(step.reduced_at),
                     f"The gradients of {_names(twice)} are reduced twice: {how}. Reduce them once: "
-                    "unless they are divided once more, the step is too large by the world size.",
+                    "unless they are divided once more, the step is too large by a factor of the world size.",
                 )
                 return
 
@@ -345,8 +345,8 @@ class _Finder:
                         (one, other),
                         self._place(first.line),
                         f"Ranks {one} and {other} train on the same samples: their inputs were equal in "
-                        f"each of {len(pairs)} batches. Give each rank its own, with a DistributedSampler or "
-                        "a seed that contains the rank.",
+                        f"each of {len(pairs)} batches. Give each rank its own samples, with a "
+                        "DistributedSampler or a seed that contains the rank.",
                     )
                     return
                 continue

@@ -22,7 +22,7 @@ class RevealAssets:
 
 def read_reveal() -> RevealAssets:
     """Read reveal.js. Raise ModuleNotFoundError if the extra `slides` is not installed."""
-    # do not import the package, which would load all of Sphinx
+    # do not import the package, because that would load all of Sphinx
     package = find_spec("sphinx_revealjs")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")

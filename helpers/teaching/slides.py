@@ -334,7 +334,7 @@ def _quiz_slide(quiz: Quiz) -> Slide:
     ]
     ask = Note(
         "Ask",
-        Markup("Let everybody vote before you continue, and ask one person of each side why."),
+        Markup("Let everybody vote before you continue, and ask one person from each side why."),
     )
     notes = [ask, right, *([Note("If they choose", _join_html(wrong))] if wrong else [])]
     return Slide("Predict", "quiz", Markup(body), tuple(notes))

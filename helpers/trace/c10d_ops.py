@@ -321,11 +321,11 @@ def flatten_tensors(lists: Any) -> list[torch.Tensor]:
 @functools.cache
 def _find_reduction(number: int) -> tuple[dist.ReduceOp, str]:
     """Return the reduction for an op's argument, and its name."""
-    # An op only contains the reduction's number. All other parts of a ReduceOp stay in C++.
+    # An op contains only the reduction's number. All other parts of a ReduceOp stay in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(
             "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot pass on, and gloo "
-            "does not support it. With NCCL use launch(..., trace=False)."
+            "does not support it. With NCCL, use launch(..., trace=False)."
         )
     return dist.ReduceOp(kind), kind.name

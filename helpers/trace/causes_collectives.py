@@ -81,7 +81,7 @@ def find_skipped_backward(world: StuckWorld) -> Diagnosis | None:
     call = inside[0].blocked or inside[0].pending[-1]
     members = call.group_ranks or range(world.trace.world_size)
     inside = [state for state in inside if state.rank in members]
-    # an imagined run only contains some of the ranks
+    # an imagined run contains only some of the ranks
     others = [state for state in world.states if state.rank in members and state not in inside]
     if not others:
         return None
@@ -104,7 +104,7 @@ def find_skipped_backward(world: StuckWorld) -> Diagnosis | None:
 
 
 _REDUCE_ADVICE = (
-    "With DDP every rank must reduce the gradients in every step. A rank fails to do so if it skips "
+    "With DDP, every rank must reduce the gradients in every step. A rank fails to do so if it skips "
     "backward(), if it has fewer batches (give all ranks the same number, or use the join() context "
     "manager), or if its loss depends on no parameter of the model."
 )

@@ -103,7 +103,7 @@ _UNEVEN_ADVICE = (
 )
 _ROLL_CALL = "monitored_barrier"
 _ROLL_CALL_ADVICE = (
-    "monitored_barrier is a collective, too: rank {rank} must call it before its {call}, or no rank may "
+    "monitored_barrier is also a collective: rank {rank} must call it before its {call}, or no rank may "
     "call it. It names missing ranks only after its timeout."
 )
 _COALESCED_ADVICE = "Inside the coalescing block, every rank must make the same calls."
@@ -128,7 +128,7 @@ _ADVICE_ON_CALLS = {
     "line": "Look at the calls on these two lines: all members of the group must make each of them, or none.",
 }
 _WRONG_PAIRS_NOTE = (
-    "Each later collective was paired with the wrong one, so its result may be wrong, too."
+    "Each later collective was paired with the wrong one, so its result may also be wrong."
 )
 _NO_ERROR_NOTE = "The call raised no error, but its result is wrong on at least one rank."
 _JOIN_ADVICE = (

@@ -11,9 +11,8 @@ from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import has_or_have, it_or_them, name_ranks
 
 NEW_GROUP_ADVICE = (
-    "All ranks of the world must call new_group the same number of times and in the same order, "
-    "including for groups that they are not members of. In each call all of them must pass the same "
-    "list of ranks."
+    "All ranks of the world must call new_group the same number of times and in the same order, including "
+    "for groups that they are not members of. In each call, all ranks must pass the same list of ranks."
 )
 
 

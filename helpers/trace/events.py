@@ -233,7 +233,7 @@ class Trace:
         pairs = []
         for event in self.events:
             if event.op == "send" and event.peer is not None:
-                # gloo only keeps the order of messages between the same two ranks with the same tag.
+                # gloo keeps only the order of messages that have the same tag, between the same two ranks.
                 queue = waiting[event.group, event.rank, event.peer, event.tag]
                 pairs.append(Message(event, queue.pop(0) if queue else None))
         return tuple(pairs)

@@ -82,7 +82,7 @@ def install(device_type: str = "cpu") -> None:
             _wrap_method(dist.ProcessGroup, name, _record_work)
         for work in (dist.Work, FakeWork):  # FakeWork overrides `wait`
             _wrap_method(work, "wait", _record_wait)
-            for name in _OTHER_USES & vars(work).keys():  # FakeWork only overrides some of them
+            for name in _OTHER_USES & vars(work).keys():  # FakeWork overrides only some of them
                 _wrap_method(work, name, _record_use)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
     # Tensors without memory ("meta") are passed to the backend of the device that they represent.

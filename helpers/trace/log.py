@@ -49,7 +49,7 @@ class Log:
                 self._lost += 1
             else:
                 self._put(line + b"\n")
-            # Update the head last, so that a reader only sees complete lines.
+            # Update the head last, so that a reader sees only complete lines.
             _HEADER.pack_into(self._map, 0, self._written, self._lost)
 
     def _has_room(self, count: int) -> bool:
@@ -170,7 +170,7 @@ def write_new(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
     if not 0 <= start <= end <= _capacity():
         raise ValueError(f"records beyond the end of a slice: {end}")
     os.pwrite(fd, chunk, rank * SLICE_BYTES + _LINES_AT + start)
-    # Update the head last, as in `Log.write`, so that a reader only sees whole lines.
+    # Update the head last, as in `Log.write`, so that a reader sees only whole lines.
     os.pwrite(fd, _HEADER.pack(end, lost), rank * SLICE_BYTES)
 
 

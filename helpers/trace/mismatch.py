@@ -80,9 +80,9 @@ def _first_difference_in_group(collectives: Sequence[Collective]) -> Difference 
             one, other = _find_differing_calls(collective, problem)
             end, plain_difference = index, Difference(problem, collective, one, other)
             break
-    # An extra call only becomes visible when a later call has a different kind or size, or when a rank
+    # An extra call becomes visible only when a later call has a different kind or size, or when a rank
     # waits at the end. Until then, each call was paired with a call of the same kind from a different line.
-    # If one helper function makes all calls, they only differ in their callers.
+    # If one helper function makes all calls, they differ only in their callers.
     extra_calls = (_find_extra_call(collectives, end, depth) for depth in _DEPTHS)
     difference = next(filter(None, extra_calls), plain_difference)
     if difference is None:

@@ -144,7 +144,7 @@ class Recorder:
                     # and hang or crash by chance.
                     raise ValueError(_no_such_peer_message(call, group_rank, len(ranks)))
                 details[key] = ranks[group_rank] if 0 <= group_rank < len(ranks) else group_rank
-        # Only hold the lock while taking a number, never while gloo or the learner's code may run.
+        # Hold the lock only while taking a number, never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1

@@ -191,7 +191,7 @@ def _draw_block(
             edgecolor=look.color if look else INK, linewidth=0.9,
         )  # fmt: skip
         axes.add_patch(frame)
-        if look:  # only hatch the edge, because figures on a hatch are hard to read
+        if look:  # hatch only the edge, because digits on a hatched area are hard to read
             edge = Rectangle(
                 (x, y), 0.16, 1, facecolor="white", edgecolor=look.color, hatch=look.hatch,
                 linewidth=0.6,

@@ -65,7 +65,7 @@ def memory_bars(
     axes.xaxis.set_major_formatter(lambda value, _: short_bytes(value))
     axes.set_xlabel("held by the rank")
     axes.spines[["top", "right"]].set_visible(False)
-    handles = [*axes.containers, *axes.lines[:1]]  # one line is enough for the legend
+    handles = [*axes.containers, *axes.lines[:1]]  # a single line is enough for the legend
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     if title:
         axes.set_title(one_line(title, 90), loc="left", fontsize=10.5, parse_math=False)

@@ -53,7 +53,7 @@ def for_log(text: str) -> str:
 
 
 def _after_carriage_return(line: str) -> str:
-    # A progress bar returns to the start of its line, so a terminal would only show the last part.
+    # A progress bar returns to the start of its line, so a terminal would show only the last part.
     return next((part for part in reversed(line.split("\r")) if part), "")
 
 

@@ -46,7 +46,7 @@ def player_data(
     texts: dict[str, int] = {}
     places: dict[tuple[str, int, str], int] = {}
 
-    @cache  # use a cache, because thousands of calls come from a few lines
+    @cache  # use a cache, because thousands of calls come from only a few lines
     def number(text: str) -> int:
         return texts.setdefault(one_line(text, 200), len(texts))
 

@@ -50,7 +50,7 @@ def rank_grid(
     if cols is None:
         cols = world_size // len(hosts) if hosts else _row_length(groups, world_size)
     if cols < 1:
-        raise ValueError(f"a grid has at least one column; got cols={cols}")
+        raise ValueError(f"a grid must have at least one column; got cols={cols}")
     panels = panels_of(groups) or ((),)
     rows = [one_line(host, 60) for host in hosts] or [
         f"row {row}" for row in range(-(-world_size // cols))
@@ -71,7 +71,7 @@ def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture
     are its group's letter and its position in the group. Raises ValueError for other values.
     """
     if per_host < 1:
-        raise ValueError(f"a host has at least one rank; got per_host={per_host}")
+        raise ValueError(f"a host must have at least one rank; got per_host={per_host}")
     lines = lines_of(run)
     panels, words = [], [f"groups of each dimension, {plural(per_host, 'rank')} on a host:"]
     for name, groups in lines.items():
@@ -182,7 +182,7 @@ def _draw_rank(axes: Axes, rank: int, row: int, column: int, groups: Panel) -> N
             edgecolor=look.color if look else FAINT, linestyle="-" if look else ":",
         )
     )  # fmt: skip
-    if look:  # only hatch the edge, because figures on a hatch are hard to read
+    if look:  # hatch only the edge, because digits on a hatched area are hard to read
         axes.add_patch(
             Rectangle(
                 corner, 0.92, 0.14, facecolor="white", edgecolor=look.color, hatch=look.hatch,

@@ -74,8 +74,8 @@ def holders(name: str, tensor: Any, run: Run) -> Grid:
     flat = [value for row in matrix for value in row]
     if len(set(flat)) < len(flat):
         raise ValueError(
-            f"in {name!r} a value occurs twice, so the picture cannot show which rank holds it. Give "
-            "every element a value of its own, for example by torch.arange."
+            f"in {name!r} a value occurs twice, so the picture cannot show which rank holds it. Give every "
+            "element a different value, for example with torch.arange."
         )
     held = [_rank_values(name, run.values[rank]) for rank in range(run.world_size)]
     return [[tuple(r for r, own in enumerate(held) if v in own) for v in row] for row in matrix]

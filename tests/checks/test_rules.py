@@ -273,8 +273,8 @@ TABLE = [
         IssuedInside("backward"),
         IN_BACKWARD,
         [span(0, "backward"), started(0, start=12, wait=20)],
-        "rank 0 calls all_reduce (cell 3, line 7) after backward. Issue each from a hook, as soon as "
-        "its gradients are ready. One gradient can complete several of them.",
+        "rank 0 calls all_reduce (cell 3, line 7) after backward. Issue each call from a hook, as soon as "
+        "its gradients are ready. One gradient can make several calls ready.",
     ),
     Row(
         IssuedInside("backward"),
@@ -300,8 +300,8 @@ TABLE = [
         IssuedInside("backward", applies=lambda case: case.world_size == 2),
         IN_BACKWARD,
         [span(0, "backward", start=5), started(0, wait=20)],
-        "rank 0 calls all_reduce (cell 3, line 7) before backward. Issue each from a hook, as soon as "
-        "its gradients are ready. One gradient can complete several of them.",
+        "rank 0 calls all_reduce (cell 3, line 7) before backward. Issue each call from a hook, as soon as "
+        "its gradients are ready. One gradient can make several calls ready.",
     ),
     Row(
         SpanInFlight("work"),

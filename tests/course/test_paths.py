@@ -42,7 +42,7 @@ def test_path_line_lists_linked_parts(path: LearningPath, at: int) -> None:
     if at + 1 < len(path.stops):
         assert line.endswith(f"Continue in notebook {path.stops[at + 1].notebook[:2]}.")
     else:
-        assert line.endswith(f"There the path ends. {path.sequel}".strip())
+        assert line.endswith(f"The path ends there. {path.sequel}".strip())
         pages = re.findall(r"`(docs/.+?)`", path.sequel)
         assert all((find_workspace().root / page).is_file() for page in pages)
 

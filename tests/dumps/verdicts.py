@@ -38,7 +38,7 @@ EXPECTED = {
         "mismatched_collectives", (0, 1), ("groups", "train.py, line 30", "train.py, line 33")
     ),
     "gloo_recv_with_stacks": Expected(
-        "missing_call", (2,), ("By its stack, rank 2 is in recv at train.py, line 28",)
+        "missing_call", (2,), ("According to its stack, rank 2 is in recv at train.py, line 28",)
     ),
     "gloo_no_dump": Expected("no_dump", (1,), ("There is no dump of rank 1", "train.py, line 29")),
     "nccl_healthy": Expected("", ()),

@@ -269,7 +269,7 @@ def test_retries_only_waiting_loops(
         pytest.skip("this machine was too busy to give the loop its processor time")
     assert exercise.outcome == "timed out", text_of(exercise)
     again = [
-        line for line in lines if line.startswith("anna: ping_pong is tried again alone, up to")
+        line for line in lines if line.startswith("anna: ping_pong will run again alone, for up to")
     ]
     assert lines == again and bool(again) is is_tried_again
 

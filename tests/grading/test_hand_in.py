@@ -241,6 +241,6 @@ def test_second_attempt_follows_all_submissions(tmp_path: Path) -> None:
     done = grade(folder, out, "--jobs", "2")
     order = [line for line in done.stdout.splitlines() if " of 6: " in line]
     assert order[-1].startswith("6 of 6: ann") and "6 of 6 submissions graded" in done.stdout
-    assert "ann: ping_pong is tried again alone, up to" in done.stderr
+    assert "ann: ping_pong will run again alone, for up to" in done.stderr
     again = grade(folder, out)
-    assert "tried again" not in again.stderr
+    assert "run again alone" not in again.stderr

@@ -167,12 +167,12 @@ ERRORS: dict[str, Advised] = {
     ),
     "gather into swapped": Advised(
         "dist.all_gather_into_tensor(torch.ones(2), torch.ones(4))",
-        "an output of world_size times the input",
+        "an output world_size times as large as the input",
         "dist.all_gather_into_tensor(torch.ones(4), torch.ones(2))",
     ),
     "reduce_scatter_tensor swapped": Advised(
         "dist.reduce_scatter_tensor(torch.ones(4), torch.ones(2))",
-        "an input of world_size times the output",
+        "an input world_size times as large as the output",
         "dist.reduce_scatter_tensor(torch.ones(2), torch.ones(4))",
     ),
     "unequal parts": Advised(
@@ -376,7 +376,7 @@ DIAGNOSES: dict[str, Advised] = {
     "skipped backward": Advised(
         MODEL + "for step in range(2):\n    loss = model(torch.ones(1, 4)).sum()\n"
         "    if rank == 0 or step == 0: loss.backward()",
-        "With DDP every rank must reduce the gradients in every step",
+        "With DDP, every rank must reduce the gradients in every step",
         MODEL
         + "for step in range(2):\n    loss = model(torch.ones(1, 4)).sum()\n    loss.backward()",
     ),

@@ -163,7 +163,7 @@ cell("print(help_me(swap))")
             "join({url!r}, 'wrong')",
             "RoomError: The board at {url} refused: This is not the room's code",
         ),
-        ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
+        ("help_me()", "RoomError: You have not joined a room. To join one, call join(url, code)."),
         ("join('nowhere', 'code')", "RoomError: The server at nowhere is not a board"),
     ],
 )

@@ -140,7 +140,7 @@ EXPECTED = {
         "skipped_backward",
         (1,),
         "rank 1 has not reduced them in this step",
-        "With DDP every rank must reduce",
+        "With DDP, every rank must reduce",
     ),
     "loss_without_parameters": (
         "skipped backward",

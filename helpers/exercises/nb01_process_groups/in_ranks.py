@@ -141,10 +141,11 @@ def run_from_file(
         met, started = None, dist.is_initialized()
         if started:
             dist.destroy_process_group()
-        gc.collect()  # a store in a cycle would change the next job's file when it is collected
+        gc.collect()  # a store in a reference cycle would change the next job's file when it is collected
         wait_for_ranks(f"all closed, {number}", rank, world_size, started)
         if rank == 0:
-            # A second job in a file that was left connects or not, depending on chance. `used` reports it.
+            # Whether a second job connects through a file that was left behind depends on chance. `used`
+            # reports it.
             for path in [path for path in folder.rglob("*") if path.is_file()]:
                 path.unlink()
         wait_for_ranks(f"all removed, {number}", rank, world_size, started)

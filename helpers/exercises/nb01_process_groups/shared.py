@@ -111,7 +111,7 @@ START_ADVICE = (
     ),
     CrashAdvice(
         ".",
-        "The ranks start with different world sizes. All ranks of a job need the same one.",
+        "The ranks start with different world sizes. All ranks of a job need the same world size.",
         when=_any_round(_differs_between_ranks("size")),
     ),
     CrashAdvice(

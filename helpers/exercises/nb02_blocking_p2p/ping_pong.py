@@ -16,7 +16,7 @@ from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
 def case(draw: Draw) -> Case:
     n, rounds, ball = draw.ranks, draw.of(1, 2, 3, 5), draw.tensor(draw.shape(least=1))
     if ball.is_floating_point() and draw.of(True, False) and not draw.small:
-        ball = ball + 2 / torch.finfo(ball.dtype).eps  # so large that adding 1 is lost to rounding
+        ball = ball + 2 / torch.finfo(ball.dtype).eps  # so large that rounding loses an added 1
     right = ball
     for _ in range(rounds):
         right = right + 1

@@ -82,7 +82,7 @@ def find_missing_shuffle(tries: list[list[list[int]]], length: int) -> Finding |
         what = "every seed gives the same samples in the same order"
         return Finding(
             what,
-            "The order does not depend on `seed`. Seed the generator used for shuffling with it.",
+            "The order does not depend on `seed`. Seed the generator used to shuffle with `seed`.",
         )
     shares = [share for one in tries for share in one if len(share) > 2]
     steps = [{(b - a) % length for a, b in pairwise(share)} for share in shares]

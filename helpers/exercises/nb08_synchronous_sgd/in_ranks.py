@@ -41,7 +41,7 @@ def run_with_gradients(
 ) -> dict[str, Any]:
     """Call the answer on a model with these gradients, as if backward had just computed them."""
     model, made = nn.Module(), {}
-    # Make them in a different order on each rank, so that iterating over a Python set of them also differs.
+    # Create them in a different order on each rank, so that iterating over a Python set of them also differs.
     for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
         : len(parameters)
     ][:: 1 - 2 * (rank % 2)]:

@@ -6,7 +6,7 @@ from helpers.checks.author import *
 from helpers.exercises.shared.in_ranks.classifier import Rule
 
 STEPS_ADVICE = (
-    "This changes the weights. Only store the mean in `p.grad`, because the caller runs the optimizer's "
+    "You change the weights. Store only the mean in `p.grad`, because the caller runs the optimizer's "
     "step."
 )
 MICROBATCH_ADVICE = (

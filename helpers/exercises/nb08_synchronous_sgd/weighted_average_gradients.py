@@ -27,7 +27,7 @@ def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype(torch.float64, torch.float32)
     kind, counts = draw.of("different", "one has none", "large", "alike"), [0]
     while not any(counts):
-        # some exceed the largest number to which float16 and bfloat16 can count
+        # some exceed the largest number up to which float16 and bfloat16 count exactly
         counts = [draw.whole(1, 99_999 if kind == "large" else 9) for _ in range(n)]
         counts = [counts[0]] * n if kind == "alike" else counts
         counts[draw.rank()] *= kind != "one has none" or n == 1

@@ -28,9 +28,9 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
 )
 
 ORDER_ADVICE = (
-    "The ranks passed different buckets to one call, because their gradients become ready in different "
-    "orders or not at all. Start the buckets in a fixed order: bucket 1 waits until bucket 0 has started, "
-    "even if bucket 1 is already complete."
+    "The ranks passed different buckets to one call, because each rank's gradients become ready in a "
+    "different order, or not at all. Start the buckets in a fixed order: bucket 1 should wait until bucket "
+    "0 has started, even if bucket 1 is already complete."
 )
 
 

@@ -53,7 +53,7 @@ def run_broadcast(
     module = nn.Module()
     inner = nn.Module()
     module.add_module("inner", inner)
-    # Make them in a different order on each rank, so that iterating over a Python set of them also differs.
+    # Create them in a different order on each rank, so that iterating over a Python set of them also differs.
     made = {}
     for name, value, kind in entries[:: 1 - 2 * (rank % 2)]:
         made[name] = (
@@ -74,7 +74,7 @@ def run_broadcast(
     trained = [p.requires_grad for p in before]
     # Keep the tensors, so that no address is used twice
     views = [tensor.detach() for tensor in before]
-    answer(*([module, src] if src else [module]))  # src has the default 0
+    answer(*([module, src] if src else [module]))  # the default of src is 0
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
     there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))

@@ -19,7 +19,7 @@ ADVICE = {
     "inner": "Set the flag to False for the block instead of flipping it.",
     "nested": "Restore the flag to what it was before the block, which may have been False.",
     "behind": "Restore the flag to what it was before the block.",
-    "restored": "Restore the flag in `finally:`, around the `yield`.",
+    "restored": "Put `try:` around the `yield`, and restore the flag in `finally:`.",
     "interrupted": "Restore the flag in `finally:`, because KeyboardInterrupt isn't a subclass of Exception.",
 }
 

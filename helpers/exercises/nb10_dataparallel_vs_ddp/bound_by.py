@@ -206,27 +206,27 @@ def explain_part(
     causes = {
         "compute": [
             (0.5, "each weight takes two operations, a multiplication and an addition."),
-            (tp, "tensor parallelism divides the products among tp GPUs."),
+            (tp, "tensor parallelism divides the products among the tp GPUs."),
             (model["experts"] / active, "a token uses only `active` experts, not all of them."),
             (1 / active, "each token is multiplied with the weights of `active` experts."),
         ],
         "memory": [
             (0.5, "a weight takes two bytes."),
             (2.0, "a weight takes two bytes."),
-            (tp, "each of tp GPUs has only its part of every matrix."),
+            (tp, "each of the tp GPUs has only its part of every matrix."),
             (ep, "this GPU has only experts / ep experts."),
             (1 / own, "this GPU reads the weights of all its experts, experts / ep of them."),
         ],
         "gather": [
             (0.5, "a weight takes two bytes."),
             (links["fsdp"] / max(1, links["fsdp"] - 1), "a GPU already has its shard."),
-            (2.0, "a gather is one trip around the ring; an all-reduce makes two."),
+            (2.0, "a gather takes one trip around the ring; an all-reduce takes two."),
             (links["network"] / links["host"], "the gather uses the network."),
-            (tp, "each of tp GPUs has only its part of every matrix."),
+            (tp, "each of the tp GPUs has only its part of every matrix."),
             (ep, "this GPU has only experts / ep experts."),
         ],
         "all_reduce": [
-            (0.25, "an all-reduce makes two trips, and a number takes 2 bytes."),
+            (0.25, "an all-reduce takes two trips, and a number takes 2 bytes."),
             (active, "the output is summed once, not for each expert."),
             (links["host"] / links["network"], "a tp group is inside a host."),
         ],
@@ -245,8 +245,8 @@ def explain_part(
 
 def half_as_long(part: str) -> str:
     return (
-        f"Your `{part}` is half as long as it should be. Either one of the two trips is missing, or the 2 "
-        "bytes per number."
+        f"Your `{part}` is half as long as it should be. Either one of the two trips is missing, or the "
+        "factor of 2 bytes per number is."
     )
 
 

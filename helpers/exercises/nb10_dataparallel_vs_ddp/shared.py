@@ -40,8 +40,8 @@ TIMING_ADVICE = (
 
 
 MEAN_ADVICE = (
-    "This is the mean of the timings, which includes the slow ones. Return the median, because a few slow "
-    "timings don't change it."
+    "Your result is the mean of the timings, which includes the slow ones. Return the median, because a "
+    "few slow timings don't change it."
 )
 MIN_TIMINGS = 12
 """Minimum number of timings. With fewer, a single outlier might change a quartile."""
@@ -146,11 +146,11 @@ def judge_scaling(
             return ("Return seconds, not milliseconds or another unit.",)
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
         told = (
-            "This is the time of a step with all samples on each rank. In strong scaling, each rank has "
+            "You return the time of a step with all samples on each rank. In strong scaling, each rank has "
             "only `samples // ranks`."
             if strong
             else (
-                "This is the time of a step with the samples divided among the ranks. In weak scaling, "
+                "You return the time of a step with the samples divided among the ranks. In weak scaling, "
                 "each rank has `samples`."
             )
         )
@@ -165,15 +165,15 @@ def judge_scaling(
             told = "Your baseline is the first number of ranks in `worlds`, but it must be 1 rank."
             mistakes += [(relative * f, told) for f in (1, 1 / ranks, worlds[0] / ranks)]
         if strong:
-            told = "This is the speed-up T(1) / T(p). To get the efficiency, divide it by p."
+            told = "Your result is the speed-up T(1) / T(p). To get the efficiency, divide it by p."
             mistakes.append((gain, told))
         else:
             told = (
-                "This is strong scaling's formula. In weak scaling, p ranks do p times the work, so the "
+                "You use the formula of strong scaling. In weak scaling, p ranks do p times the work, so the "
                 "ideal is T(p) = T(1)."
             )
             mistakes.append((gain / ranks, told))
-            told = "This is the growth in work per second. Divide it by p."
+            told = "Your result is the growth in work per second. Divide it by p."
             mistakes.append((gain * ranks, told))
         return matching_advice(efficiency, *mistakes)[:-1]
 

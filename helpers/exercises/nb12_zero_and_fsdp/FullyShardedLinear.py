@@ -24,10 +24,10 @@ ADVICE = {
     "parameters": "Store the shard as a `torch.nn.Parameter` in an attribute of the layer, so that an "
     "optimizer finds it.",
     "built": "After __init__, a rank should keep only its shard. A slice is a view, which keeps the whole "
-    "storage, so `clone()` it. Later, you only need the shape of the whole weight.",
-    "forward": "Your layer keeps the whole weight after forward. autograd keeps it if it records `x @ "
-    "weight.T`, and so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard instead, "
-    "and gather again in backward.",
+    "storage, so `clone()` it. Later, you need only the shape of the whole weight.",
+    "forward": "Your layer keeps the whole weight after forward. Autograd keeps the weight when it records "
+    "`x @ weight.T`, and `ctx.save_for_backward(weight)` or an attribute keeps it as well. Save `x` and "
+    "the shard instead, and gather again in backward.",
     "backward": "Your layer keeps a whole tensor after its backward: the gathered weight or its gradient. "
     "Keep only the shard's gradient. A view of the whole gradient would keep all of it.",
 }

@@ -35,9 +35,9 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
 )
 """Each optimizer's name, its options, and its number of state tensors for each weight."""
 ADVICE = {
-    "state": "The inner optimizer creates state for all its parameters, so give it only one: this rank's "
-    "slice of the flat weights. Whole parameters can't be divided evenly, because one may have most of "
-    "the elements.",
+    "state": "The inner optimizer creates state for all its parameters, so give it only one parameter: "
+    "this rank's slice of the flat weights. Whole parameters can't be divided evenly, because one may have "
+    "most of the elements.",
     "memory": "Your optimizer keeps a copy of all weights or all gradients after step(): in an attribute, "
     "in a different form, or through a view, which keeps its whole storage. `clone()` the slice, and "
     "build whole tensors only inside step().",
@@ -101,7 +101,7 @@ EXERCISE = Exercise(
         Calls(
             bytes_per_call="share",
             text="a rank sends only its share",
-            why="Each rank steps one slice, and only needs to send this slice.",
+            why="Each rank updates one slice, and needs to send only this slice.",
         ),
         Predicate(find_excess_traffic, "each new weight is sent once a step"),
         WaitsForAll(),

@@ -120,7 +120,7 @@ EXERCISE = Exercise(
         Predicate(find_serial_owners, "all owners work at the same time"),
         Calls(
             total_bytes=lambda case, rank: int(case.facts["most"][rank]),
-            why="A rank sends its shard of a momentum to the owner, which sends back its rows of the update.",
+            why="A rank sends its shard of a momentum to the owner, and gets back its rows of the update.",
         ),
         WaitsForAll(),
     ),

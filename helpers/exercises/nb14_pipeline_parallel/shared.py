@@ -176,8 +176,8 @@ class SentImmediately:
             waited = [e for e in taken if _wait_start(e) < span.start_ns]
             if len(waited) < count:
                 return (
-                    f"rank {rank} runs {span.call} before waiting for its {what}. irecv's "
-                    "tensor is only filled when wait() returns."
+                    f"rank {rank} runs {span.call} before waiting for its {what}. irecv's tensor is filled "
+                    "only when wait() returns."
                 )
             if len(waited) > count:
                 return (

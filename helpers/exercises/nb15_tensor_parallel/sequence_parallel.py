@@ -68,9 +68,9 @@ CALL_REASONS = {
         "forward",
         "all_gather",
     ): "gate and up read the same tokens, and each rank sends only its tokens",
-    ("forward", "reduce_scatter"): "each rank only needs the sum for its tokens",
+    ("forward", "reduce_scatter"): "each rank needs only the sum for its tokens",
     ("backward", "all_gather"): "each rank sends the sum's gradient for its tokens",
-    ("backward", "reduce_scatter"): "each rank only needs the summed gradients of its tokens",
+    ("backward", "reduce_scatter"): "each rank needs only the summed gradients of its tokens",
     (
         "backward",
         "all_reduce",

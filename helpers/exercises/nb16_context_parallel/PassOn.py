@@ -15,7 +15,7 @@ from helpers.exercises.nb16_context_parallel.in_ranks import run_pass_on
 def case(draw: Draw) -> Case:
     n, shape, generator = draw.ranks, draw.shape(), draw.generator()
     dtype = draw.of(torch.float32, torch.float64, torch.int64)
-    # draw whole numbers, because a passed-on tensor must have the same bits
+    # draw whole numbers, because a tensor must keep the same bits when passed on
     xs, second_xs, grads, second_grads = (
         [torch.randint(-9999, 9999, shape, generator=generator).to(dtype) for _ in range(n)]
         for _ in range(4)

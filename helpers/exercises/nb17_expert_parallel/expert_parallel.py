@@ -89,7 +89,7 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
-            "Some of these counts were never written. Exchange them by all_to_all_single, one number for "
+            "Some of these counts were never written. Exchange them with all_to_all_single, one number for "
             "each rank, including experts without tokens: `bincount(minlength=world_size)`.",
         ),
         CrashAdvice(

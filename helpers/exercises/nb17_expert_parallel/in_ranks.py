@@ -148,7 +148,7 @@ def run_moe_layer(
         return None
     for name, leaf in (("x", x), ("weights", weights)):
         key = f"gradient of {name}"
-        # without rows, no gradient and an empty one are alike
+        # without rows, a missing gradient and an empty one are equivalent
         if not len(x) and found.get(key) is None:
             found[key] = torch.zeros_like(leaf)
     own = grad_of(shared.weight, not len(x))

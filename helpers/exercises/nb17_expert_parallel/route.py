@@ -59,8 +59,8 @@ EXERCISE = Exercise(
     failed=(
         CrashAdvice(
             "modified by an inplace operation",
-            "A tensor that backward needs was changed in place, perhaps the scores by `+=`. Make a new one: "
-            "`scores + bias`.",
+            "A tensor that backward needs was changed in place, perhaps the scores by `+=`. Create a new "
+            "tensor: `scores + bias`.",
         ),
         CrashAdvice(
             "selected index k out of range",
@@ -69,7 +69,7 @@ EXERCISE = Exercise(
         ),
         CrashAdvice(
             r"(?s)must match the size of tensor.*sum\(",
-            "The sizes don't fit. `sum(1)` drops the dimension over which it sums: with `keepdim=True`, "
+            "The sizes don't match. `sum(1)` drops the dimension over which it sums: with `keepdim=True`, "
             "there is one divisor for each token, (n, 1).",
         ),
     ),

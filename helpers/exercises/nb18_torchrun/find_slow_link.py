@@ -67,7 +67,7 @@ def draw_plans(
     rng.shuffle(healthy)
     factors = {pair: rng.uniform(1, HEALTHY_SPREAD) for pair in healthy}
     factors |= {pair: rng.uniform(*SLOW_FACTORS) for pair in slow}
-    # in this order, because the only healthy pair is the fastest
+    # assign in this order, because a single healthy pair must be the fastest
     factors[healthy[-1]] = LARGEST_HEALTHY
     factors[healthy[0]] = 1.0
     if slow:
@@ -75,7 +75,7 @@ def draw_plans(
     errors = {
         pair: (rng.choice(WARM_UPS), rng.choice(OUTLIERS), rng.randint(1, 5)) for pair in pairs
     }
-    # the fastest pair misleads a first timing, a second timing and a mean, and the longest pair a low limit
+    # the fastest pair misleads a first timing, a second timing and a mean; the other pair, a low limit
     errors[healthy[0]] = (WARM_UPS[1], OUTLIERS[1], 1)
     if len(healthy) > 1:
         errors[healthy[-1]] = (WARM_UPS[0], OUTLIERS[0], rng.randint(3, 5))
@@ -157,7 +157,7 @@ def explain(kind: str, culprits: list[int], name: str, ranks: list[int]) -> tupl
     if is_one_rank_twice(name, ranks):
         return ('A link has two different ranks. A slow rank is ("rank", [r]).',)
     if name == "rank" and len(ranks) != 1:
-        return ("Name only one slow rank: the one that is in all slow pairs.",)
+        return ("Return only one slow rank: the one that is in all slow pairs.",)
     if name == "link" and len(ranks) != 2:
         return ("A link joins exactly two ranks.",)
     if kind == "link" and name == "rank" and ranks[0] in culprits:
@@ -224,7 +224,7 @@ def find_unequal_trips(trace: Trace, case: Case) -> str:
     unequal = [(r, p) for (r, p), own in trips.items() if own > trips[p, r]]
     if not unequal:
         return ""
-    # a pair called by both ranks shows more than a rank that waits for its first call
+    # a pair in which both ranks called shows more than a rank waiting for its first call
     rank, peer = next((pair for pair in unequal if trips[pair[::-1]]), unequal[0])
     own, other = trips[rank, peer], trips[peer, rank]
     if not other:

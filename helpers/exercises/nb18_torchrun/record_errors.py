@@ -18,7 +18,7 @@ CALL_ADVICE = (
     "way."
 )
 EXITCODE_ADVICE = (
-    "main raised an exception, but the worker ended with exit code 0, which its agent takes for success. "
+    "main raised an exception, but the worker ended with exit code 0, which its agent treats as success. "
     "Don't catch the exception."
 )
 ERROR_FILE_ADVICE = (

@@ -60,7 +60,7 @@ def case(draw: Draw) -> Case:
         losses, total, attempts = got["losses"], epochs * steps, got["attempts"]
         if losses is None:
             return judge_loss_count(losses, total, (), "it")
-        # first, because the planned kills rely on the order of the steps
+        # check this first, because the planned kills rely on the order of the steps
         if found := find_disorder(attempts, epochs, steps):
             return found
         if found := find_missing_kill(got, plans):

@@ -87,7 +87,8 @@ def case(draw: Draw) -> Case:
         if unknown := values[0]["unknown"]:
             what = f"the key {unknown[0][:60]!r} was set, but not through the given `store`"
             return Finding(what, seen=("set past the store",))
-        behind: Finding | None = None  # reported last, because it needs all that is judged before
+        # reported last, because it relies on everything judged before
+        behind: Finding | None = None
         for number, now in enumerate(rounds):
             last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
             replies = {

@@ -57,7 +57,7 @@ def case(draw: Draw) -> Case:
             ("killed before", 0, 0.0, 0.0),
             ("killed joining", 0, 0.0, 0.0),
             ("stalls", at, 1.5, 0.0),
-            # It asks for the next round alone, so it makes no steps in that round
+            # It asks for the next round alone, so it takes no steps in that round
             ("stalls", at, 2.5, 2.5),
             ("steps alone", at, 0.0, 0.0),
             ("steps alone", steps - 1, 0.0, 0.0),
@@ -164,7 +164,7 @@ def case(draw: Draw) -> Case:
             what = f"replica {r} ends with different weights than its members' gradients lead to"
             return Finding(what, seen=("divided by all",))
         what = f"replica {r} ends with different weights than {plural(steps, 'step')} of its members lead to"
-        # a late replica that has not copied everything spoils the others' gradients, too, but ends with
+        # a late replica that has not copied everything also spoils the others' gradients, but ends with
         # different weights
         late = [o for o in (new, replica if stall else -1) if o in alive]
         others = [value["weights"] for o, value in alive.items() if o not in late]

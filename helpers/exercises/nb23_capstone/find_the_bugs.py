@@ -294,13 +294,13 @@ LOSS_ADVICE = (
     "of their targets."
 )
 EXPERTS_ADVICE = (
-    "An expert gets the tokens of all data ranks, so its gradient is already the sum over their losses. "
-    "`fully_shard` divides all other gradients by the number of data ranks, so divide the experts' by the "
-    "same number (notebook 17)."
+    "An expert gets the tokens of all data ranks, so its gradient is already the sum over these ranks' "
+    "losses. `fully_shard` divides all other gradients by the number of data ranks, so divide the experts' "
+    "gradients by the same number (notebook 17)."
 )
 CLIP_ADVICE = (
-    "Each rank computes only the norm of its shards. Use the norm over all gradients: the whole gradients of "
-    "sharded parameters, and those of the experts on all data ranks."
+    "Each rank computes the norm of only its own shards. Use the norm over all gradients: the whole "
+    "gradients of sharded parameters, and those of the experts on all data ranks."
 )
 SCALE_ADVICE = (
     "All gradients are scaled by the same wrong factor. There are three places to look: `fully_shard` "

@@ -160,7 +160,7 @@ EXERCISE = Exercise(
         ),
         HangAdvice(
             "All members of a group must make the same calls in it: take the groups from the mesh, and "
-            "make the same mesh on all ranks."
+            "create the same mesh on all ranks."
         ),
         CrashAdvice(
             "",

@@ -51,7 +51,7 @@ class _Canvas(Platform):
         """
         found = {name: match for name in entries.files if (match := _parts(stem_of(name)))}
         pairs = {(match["who"], match.groupdict().get("number")) for match in found.values()}
-        # copies of one upload only differ in their extensions
+        # copies of one upload differ only in their extensions
         uploads = {
             stem_of(name): match["upload"] for name, match in found.items() if match["upload"]
         }

@@ -28,7 +28,7 @@ _FORM_PATTERN = re.compile(
     re.S,
 )
 # The word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In an unlisted
-# language, the number only becomes part of the name if the export contains two such learners.
+# language, the number becomes part of the name only if the export contains two such learners.
 _PARTICIPANT_WORDS_PATTERN = re.compile(
     "participant|participante|partecipante|teilnehmerin|teilnehmer|teilnehmende|deelnemer|deltaker"
     "|deltagare|deltager|uczestnik|účastník|osallistuja|résztvevő|participantă|катысушы|участник"

@@ -152,9 +152,9 @@ def _reasons(old: Grade, new: Grade) -> Iterator[str]:
             cause = "it was tried again"
         yield f"{cause}: {old.outcome} before, {new.outcome} now"
     if old.weight != new.weight:
-        yield f"its weight was {old.weight:g}, and is {new.weight:g}"
+        yield f"its weight was {old.weight:g}, and is now {new.weight:g}"
     if old.late != new.late:
-        yield f"of a late notebook {100 * old.late:g} % counted, and {100 * new.late:g} % do now"
+        yield f"of a late notebook, {100 * old.late:g} % counted before, and {100 * new.late:g} % count now"
     if old.dropped != new.dropped:
         yield "its notebook is dropped now" if new.dropped else "its notebook is no longer dropped"
 

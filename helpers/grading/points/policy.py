@@ -201,7 +201,7 @@ def read_policy(path: Path, learners: Mapping[str, str] | None = None) -> Policy
         for each in (policy.as_core, policy.as_further)
     )
     for name in {*core} & {*further}:
-        raise _error(path, text, "as_further", f"{name} is in as_core, too")
+        raise _error(path, text, "as_further", f"{name} is also in as_core")
     return msgspec.structs.replace(
         policy,
         weight=resolve_keys(_exercise, policy.weight),

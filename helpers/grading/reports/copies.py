@@ -119,7 +119,7 @@ def _merge_copies(
         exercises=tuple(exercises),
         notes=(
             *first.notes,
-            f"{len(used)} files count, in each exercise the better one: {', '.join(used)}.",
+            f"{len(used)} files count: in each exercise, the one with the better answer: {', '.join(used)}.",
         ),
     )
     return merged, tuple(used.values())

@@ -35,7 +35,7 @@ def junit(course: Course) -> bytes:
 
 def _suite(root: Element, standing: Standing) -> None:
     suite = SubElement(root, "testsuite", name=line(standing.learner))
-    # CI systems only identify a case by its two names, so these must differ between learners and files.
+    # CI systems identify a case only by its two names, so these must differ between learners and files.
     files = Counter(record.notebook for record in standing.records)
     for record in standing.records:
         notebook = line(record.notebook or record.file)

@@ -39,7 +39,7 @@ def bwrap_words(staged: StagedFiles, info: int) -> list[str]:
         # not see the system calls in which ranks wait, and would mistake a deadlock for a slow function.
         words += ["--unshare-user", "--uid", "0", "--gid", "0"]
     # The template needs these rights, because it must make namespaces, mount, bring up loopback and change
-    # the user. It only runs the course's code, and a rank server drops all of the rights before it serves.
+    # the user. It runs only the course's code, and a rank server drops all of the rights before it serves.
     for right in ("SYS_ADMIN", "NET_ADMIN", "SETUID", "SETGID", "SETPCAP"):
         words += ["--cap-add", f"CAP_{right}"]
     words += ["--hostname", "localhost", "--info-fd", str(info)]

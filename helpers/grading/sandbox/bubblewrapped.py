@@ -136,7 +136,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
-        # bwrap reports the started process on this pipe; from the process table it could only be guessed.
+        # bwrap reports the started process on this pipe; the process table would allow only a guess.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -204,7 +204,7 @@ class Template:
                         return int(said[reply_key])
         except (OSError, EOFError) as error:
             words = self._words()
-            self.close()  # a late answer would be taken for the answer to the next message
+            self.close()  # a late answer would be mistaken for the answer to the next message
             raise LaunchError(f"no rank server could be made ({error}): {words}") from None
 
     def _words(self) -> str:

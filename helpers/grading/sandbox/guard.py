@@ -93,7 +93,7 @@ class LimitGuard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
-        # The kernel takes long to compute shares of pages, so they are only read when they might matter.
+        # The kernel takes long to compute shares of pages, so they are read only when they might matter.
         if used > limits.world_bytes:  # `used` counts pages shared by fork more than once
             used = sum(map(_proportional_bytes, pids))
         self.peak_bytes = max(self.peak_bytes, used)

@@ -30,7 +30,7 @@ _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
 # This folder contains torch's shared memory and multiprocessing's locks, so every sandbox needs it.
 _SHARED = Path("/dev/shm")
-# Some files in /dev/shm only have a name for a moment, while they are being created.
+# Some files in /dev/shm have a name only for a moment, while they are being created.
 _SETTLE_S = 0.1
 # Name prefixes of files that multiprocessing, MPICH and torch leave behind if a rank is killed.
 _LIBRARY_PREFIXES = ("sem.mp-", "mpich_shm_", "torch_")
@@ -117,7 +117,7 @@ class LandlockSite:
         """
         if not _private_shm_files() - self._before:
             return
-        # A semaphore only has a name while it is being created, and removing it at that moment would break
+        # A semaphore has a name only while it is being created, and removing it at that moment would break
         # its creator.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private_shm_files() - self._before}

@@ -43,11 +43,11 @@ PROTECTION = {
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
 _MISSING_CGROUPS = {
-    "memory": "memory of the kernel's own: no memory cgroup is available here, so only the machine's total "
+    "memory": "the kernel's own memory: no memory cgroup is available here, so only the machine's total "
     "memory is watched",
     "cpu": "taking processor time from others by creating hundreds of sessions: no cpu cgroup is "
     "available here; "
-    "slow answers are tried again alone",
+    "slow answers are run again alone",
     "pids": "processes that leave their session and outlive the sandbox behind Landlock, and as root any "
     "number of them until the guard looks, every 0.05 s: no pids cgroup is available here",
 }
@@ -82,7 +82,7 @@ class Plan:
     """The template of this process, once it exists. Copies with different limits share it."""
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
-        # A spawned grader cannot use the template of a different process, so it makes a new one.
+        # A spawned grader cannot use the template of a different process, so it creates a new one.
         return Plan, (self.level, self.staged, self.limits, self.lock)
 
     def __enter__(self) -> Plan:

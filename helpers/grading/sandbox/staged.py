@@ -96,7 +96,7 @@ def needed_files() -> frozenset[Path]:
             continue
         seen.add(name)
         found.add(path)
-        if name != "helpers":  # `helpers` lists all modules, but only imports those that are used
+        if name != "helpers":  # `helpers` lists all modules, but imports only those that are used
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)

@@ -70,7 +70,7 @@ def test_changed_weight_changes_all_grades() -> None:
     heavier = grades(ADA, BOB, policy=Policy(weight={"ping_pong": 20.0}))
     moved = list(changes_between(grades(ADA, BOB).grades, heavier.grades, "now"))
     assert [(x.learner, x.before, x.after) for x in moved] == [("Ada", 4, 8), ("Bob", 10, 20)]
-    assert {x.why for x in moved} == {"its weight was 10, and is 20"}
+    assert {x.why for x in moved} == {"its weight was 10, and is now 20"}
 
 
 def test_rereads_grades_and_ignores_damaged_file(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_combines_parts_of_same_notebook() -> None:
     course = course_of([first, second], "Autumn", (), EQUAL)
     (standing,) = course.standings
     assert not standing.spare
-    said = "2 files count, in each exercise the better one"
+    said = "2 files count: in each exercise, the one with the better answer"
     for page in (class_page(course), learner_page(course, standing)):
         assert said in Page(page).text
     assert said in gradebook(course).decode("utf-8-sig")

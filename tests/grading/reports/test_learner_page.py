@@ -145,7 +145,7 @@ def test_lists_unreadable_missing_and_further_files() -> None:
     assert (
         "10 of 20 points" in text and "Not handed in" in text and "05_collective_algorithms" in text
     )
-    assert "Ada/copy.ipynb is not counted: it is a further copy" in text
+    assert "Ada/copy.ipynb does not count: it is a further copy" in text
     text = words(page_of(unreadable("Ada")))
     assert "could not be read" in text and "line 3, column 7: this is not valid JSON" in text
 

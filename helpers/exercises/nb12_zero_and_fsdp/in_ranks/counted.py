@@ -110,7 +110,8 @@ def run_optimizer(
 def _set_grads(
     params: Sequence[nn.Parameter], grads: Sequence[torch.Tensor], in_place: bool
 ) -> None:
-    for p, g in zip(params, grads, strict=False):  # the second parameters may be missing
+    # the second optimizer's parameters may be missing
+    for p, g in zip(params, grads, strict=False):
         if p.grad is not None and in_place:
             p.grad.copy_(g)
         else:

@@ -142,7 +142,7 @@ def run_main(
 ) -> None:
     """Pass the answer a main function that raises on the ranks in `failing_ranks`."""
     rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
-    # Relative paths of other files written by the answer lead to this folder
+    # Relative paths of other files written by the answer refer to this folder
     own = folder / str(rank)
     own.mkdir(exist_ok=True)
     os.chdir(own)

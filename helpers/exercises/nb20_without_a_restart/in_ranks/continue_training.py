@@ -93,7 +93,7 @@ def train_replica(
     if new:
         wait_until(disturbance.killed_file.exists)
         disturbance.joined_file.touch()
-    else:  # start all at once, so that no replica's patience has to cover another's start
+    else:  # start all of them at once, so that no replica's patience has to cover another's start
         own = PrefixStore(CHECK_PREFIX, store)
         own.add("here", 1)
         wait_until(partial(has_arrived, own, "here", replicas - (event["new"] >= 0)))

@@ -181,7 +181,7 @@ def run_replica_rounds(
             role, now["patience"]
         )
         if role == "newest":
-            # by time, because answers make different numbers of writes to ask
+            # kill it by time, because answers ask with different numbers of writes
             death = Timer(LIFETIME * now["patience"], ask, (number, DEATH, [], {}))
             death.daemon = True
             death.start()

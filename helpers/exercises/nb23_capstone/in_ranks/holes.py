@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo  # DTensor imports it, and it replaces functions of torch: before functions are watched
+import torch._dynamo  # imported before functions are watched, because it replaces some of torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
@@ -296,7 +296,8 @@ def try_save(
             returned.append(type(saving).__name__ if not hasattr(saving, "result") else "")
             is_synchronous = "main thread" in writes.observations
             if is_synchronous and hasattr(saving, "done") and not saving.done():
-                return {"returned": returned, "noted": ["main thread"]}  # it would wait forever
+                # otherwise it would wait forever
+                return {"returned": returned, "noted": ["main thread"]}
             with torch.no_grad():
                 for p in model.parameters():
                     p.add_(1.0)  # training continues

@@ -104,7 +104,8 @@ class DiskReporter:
     def _report_event(self, what: str, path: Any) -> None:
         """Report an event. The monitor may kill this process because of it, which leaves half of the file."""
         where = Path(path)
-        # if an event concerns the name of a link, it is about the link, not about the file that it leads to
+        # if an event concerns the name of a link, it is about the link, not about the file that the link
+        # refers to
         named = what in (OLD_NAME, NEW_NAME, REMOVED)
         where = where.parent.resolve() / where.name if named else where.resolve()
         ask("event", what, str(where), self.count_steps(), self.count_saves())
