@@ -36,8 +36,8 @@ from helpers.checks.named_parts import NamedParts
 from helpers.checks.right_values import ADVICE_SECRET, Reference, draw
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
 from helpers.ranks import wire
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
-from helpers.ranks.run import Run
+from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
+from helpers.ranks.run import RankFailure, Run
 
 # The largest number of further cases of one world size, and of cases drawn to separate two mistakes.
 _MAX_OTHER_CASES = 4
@@ -369,6 +369,8 @@ def behave_alike(exercise: Exercise, execution: Execution, other: Execution) -> 
     tolerance, the same dtypes and shapes, the same changed inputs, and the same broken rules on every rank.
     """
     if execution.run.failure is not None or other.run.failure is not None:
+        if _have_same_errors(execution.run.failure, other.run.failure):
+            return True
         same_type = type(execution.run.failure) is type(other.run.failure)
         return same_type and _end_reason(execution.run) == _end_reason(other.run)
     case = execution.case
@@ -435,11 +437,27 @@ def broken_rules(exercise: Exercise, execution: Execution) -> list[bool]:
     return [bool(rule.problem(execution.run.trace, execution.case)) for rule in exercise.rules]
 
 
+def _have_same_errors(failure: RankFailure | None, other: RankFailure | None) -> bool:
+    """Return whether each run's first error was also raised in the other run, maybe not as the first.
+
+    If several ranks raise different errors, the machine's load decides which error is the first.
+    """
+    if not (isinstance(failure, RankFailed) and isinstance(other, RankFailed)):
+        return False
+    return _error_key(failure.error) in map(
+        _error_key, (other.error, *other.consequences)
+    ) and _error_key(other.error) in map(_error_key, (failure.error, *failure.consequences))
+
+
+def _error_key(error: RankError) -> tuple[str, str]:
+    return error.kind, _VARYING_TEXT_PATTERN.sub("", error.message)
+
+
 def _end_reason(run: Run) -> list[Any]:
     """Return the reason for a run's failure: the error, or each rank's waiting call; empty for a success."""
     failure = run.failure
     if isinstance(failure, RankFailed):
-        return [failure.error.kind, _VARYING_TEXT_PATTERN.sub("", failure.error.message)]
+        return [*_error_key(failure.error)]
     if isinstance(failure, Deadlock):
         diagnosis = failure.diagnosis
         waits = [

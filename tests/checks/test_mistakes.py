@@ -35,6 +35,7 @@ from helpers.checks.prove_answers import (
     check_mistake,
     is_sentence,
 )
+from helpers.ranks.failures import RankError, RankFailed
 from tests.grading.notebooks import write_notebook
 from tests.submission_files import PRELUDE
 
@@ -405,3 +406,11 @@ def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.Mon
     again = check_body(exercise, "y = x + 0\nreturn y", matches)
     assert [*matches.values()] == ["not summed"]
     assert advice(first) == advice(again) != ""
+
+
+def test_order_of_errors_is_irrelevant() -> None:
+    one, other, third = (RankError(i, "ValueError", f"size {i}") for i in range(3))
+    failure = RankFailed(one, (other,))
+    assert match_mistakes._have_same_errors(failure, RankFailed(other, (one,)))
+    assert not match_mistakes._have_same_errors(failure, RankFailed(third, (one,)))
+    assert not match_mistakes._have_same_errors(failure, None)
