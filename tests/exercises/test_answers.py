@@ -1,6 +1,6 @@
 """Prove every file of answers: right answers pass, and wrong ones fail as stated in the file.
 
-`make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of a quarter of the
+`make prove` tries all answers on visible and on hidden cases, and `.ci/run` tries those of a sixth of the
 exercises each day, on visible cases. `make test` reads the files, and grades all reference solutions
 elsewhere.
 """
