@@ -180,7 +180,7 @@ _SCALES = {
 }
 
 
-# Largest distance of a number from its minimum in a low draw.
+# Largest amount by which a number may exceed its minimum if numbers are drawn low.
 _LOW_DRAW_RANGE = 2
 
 

@@ -2,8 +2,8 @@
 
 helpers/exercises/nbNN_topic/NAME.py, one file per exercise. Two files are shared by several exercises:
 shared.py, and in_ranks.py (or a folder of that name), the only file imported by ranks. pictures.py draws
-pictures for its notebook. Exercises of several notebooks share the folder helpers/exercises/shared, from
-which ranks import only in_ranks.
+pictures for its notebook. Code shared by exercises of several notebooks is in helpers/exercises/shared,
+from which ranks import only in_ranks.
 """
 
 from __future__ import annotations

@@ -49,6 +49,6 @@ class Root(FirstProblem):
             # all_reduce and similar collectives have no root, and are also allowed
             if event.root is not None and event.root != root:
                 yield (
-                    f"rank {event.rank} names rank {event.root} in {event.call}{at(event)}; "
+                    f"rank {event.rank} passes rank {event.root} to {event.call}{at(event)}; "
                     f"`{self.named}` is {root} in this case."
                 )

@@ -112,7 +112,7 @@ def _print_summary(records: Sequence[Record]) -> int:
         )
     for status, words in (
         (Status.UNREADABLE, "cannot be read"),
-        (Status.HARNESS_FAULT, "met a fault of this machine (no points lost)"),
+        (Status.HARNESS_FAULT, "failed because of this machine (no points lost)"),
     ):
         if counts[status]:
             line += f"; {counts[status]} {words}"

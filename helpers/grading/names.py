@@ -107,7 +107,7 @@ def notebook_pattern(notebook: str) -> re.Pattern[str]:
 
 
 def without_copy(name: str) -> str:
-    """Remove the marks of copies, unless nothing else would be left."""
+    """Remove marks of a copy, such as " (1)", from a name, unless nothing else would be left."""
     while True:
         shorter = _COPY_AFTER_PATTERN.sub("", _COPY_BEFORE_PATTERN.sub("", name))
         if shorter == name or not shorter.strip("_-. "):

@@ -28,7 +28,7 @@ _MAX_NAMES, _MAX_NAME_CHARS = 8, 200
 # Limits for a drawn run.
 _MAX_EVENTS, _MAX_TRACE_BYTES = 400, 300_000
 REPLACED_FLAG = (
-    "has replaced {names} in a rank, on which the rank's reports might depend: check the reason"
+    "has replaced {names} in a rank, and the rank's reports might depend on this: check the reason"
 )
 NEWER_PYTHON_FLAG = "written with a newer Python than the grader's: grade it with that version"
 SANDBOX_ENDED = (

@@ -119,7 +119,7 @@ class Hosts:
         try:
             self._connect()
             # Register the handler after importing Dask, because exit handlers run in reverse order. Otherwise
-            # Dask's handler would end its parts first.
+            # Dask's handler would close the client and the cluster before `self.close` runs.
             atexit.register(self.close)
             self._servers = self._start_servers(self._workers())
         except BaseException:

@@ -88,9 +88,9 @@ def _reduce_scatter_out(tensor: Tensor, op: Any, size: int, group: Any, *, out: 
     return out
 
 
-def _reduce_scatter(tensor: Tensor, op: Any, size: int, group: Any) -> Tensor:
-    out = _empty_rows(tensor, tensor.shape[0] // size)
-    return _reduce_scatter_out(tensor, op, size, group, out=out)
+def _reduce_scatter(tensor: Tensor, op: Any, group_size: int, group: Any) -> Tensor:
+    out = _empty_rows(tensor, tensor.shape[0] // group_size)
+    return _reduce_scatter_out(tensor, op, group_size, group, out=out)
 
 
 def _reduce_scatter_coalesced(

@@ -30,8 +30,8 @@ from helpers.imagined.functional import FUNCTIONAL_OPS
 from helpers.trace import kernels
 
 # Integer tensors up to this size keep their values, because they are used for computations in DeviceMesh, and
-# in programs that arrange ranks. Exceptions are tensors from another rank or computed from a tensor without
-# values.
+# in programs that arrange ranks. This does not apply to tensors that come from another rank, or are computed
+# from a tensor without values.
 _MAX_REAL_INTEGERS = 1 << 20
 _PLAIN_TENSOR_TYPES = (torch.Tensor, torch.nn.Parameter)
 

@@ -206,7 +206,7 @@ class Deadlock(RankFailure):
         return self.diagnosis.waits
 
 
-# The clock's time is mentioned only if it exceeds the budget by this much, because stored outputs must not
+# The elapsed time is mentioned only if it exceeds the budget by this much, because stored outputs must not
 # depend on the machine.
 _MIN_EXTRA_S = 10.0
 # The beginning of the message of a timeout.

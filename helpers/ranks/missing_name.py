@@ -95,7 +95,9 @@ def _advice_for_name_of_kernel(name: str, value: Any, line: str) -> str:
         line = f"import {full}" if name == full else f"import {full} as {name}"
         return f"`{name}` is a module that only the notebook has imported. Import it in this cell: `{line}`."
     if unsendable.is_process_bound(value):
-        return f"Only the notebook has `{name}`. {unsendable.describe_unsendable(name, value)}"
+        return (
+            f"`{name}` exists only in the notebook. {unsendable.describe_unsendable(name, value)}"
+        )
     send = f"end it to the ranks: `{line}`."
     if isinstance(
         value, (type, types.FunctionType, types.BuiltinFunctionType)

@@ -23,7 +23,8 @@ from typing import Any
 _MAX_CHOSEN_SEED = 1 << 45
 _RESTORE_METHODS = frozenset({"setstate", "set_state"})
 _STATE_WORDS = 624
-# Number of blocks of 624 words to follow: six million draws between two cells. This takes 0.1 s, once.
+# Number of blocks of 624 words through which a generator is followed, which is enough for six million draws
+# between two cells. Following all of them takes 0.1 s, once.
 _MAX_BLOCKS = 10_000
 
 _StateWords = tuple[int, ...]

@@ -356,8 +356,8 @@ def _reduce_weak_container(container: Any) -> Any:
     return type(container), (), items, None, None, _fill_weak_container
 
 
-def _reduce_new_type(new: Any) -> Any:
-    return _make_new_type, (new.__name__, new.__supertype__, new.__module__)
+def _reduce_new_type(new_type: Any) -> Any:
+    return _make_new_type, (new_type.__name__, new_type.__supertype__, new_type.__module__)
 
 
 def _reduce_named_parameter(parameter: Any) -> Any:

@@ -277,8 +277,8 @@ class _Writer:
             raise CannotReturn(f"{path} is {_with_article(tensor)}. {_tensor_advice(tensor)}")
         if tensor.is_meta:
             raise CannotReturn(
-                f"{path} is a tensor on the device 'meta', which has a shape and no elements. Return its "
-                ".shape and .dtype, or give it elements first: module.to_empty(device='cpu')."
+                f"{path} is a tensor on the device 'meta', which has a shape but no data. Return its "
+                ".shape and .dtype, or give it memory first: module.to_empty(device='cpu')."
             )
         if tensor.is_quantized:
             raise CannotReturn(

@@ -186,7 +186,7 @@ class Board:
         cells, page.cells = page.cells, set()
         removed, page.removed = page.removed, set()
         hands = dict(sorted(self.hands.items(), key=lambda item: item[1].time_s)[:MAX_HANDS])
-        # Code may be long, and a page receives a message for each change in the class.
+        # Send code only once: it may be long, and a page receives a message for each change in the class.
         codes = {id: hand.code for id, hand in hands.items() if page.sent_hands.get(id) is not hand}
         page.sent_hands = hands
         return {

@@ -27,7 +27,7 @@ from helpers.views.plain import plural
 
 CERTAIN, LIKELY = "certain", "likely"
 PlaceFinder = Callable[[str, int, str], Place]
-# Number of equal rows from which two ranks' samples count as the same.
+# Two ranks' samples count as the same if at least this many of their rows are equal.
 _MIN_SHARED_ROWS = 3
 
 

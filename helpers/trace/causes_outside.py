@@ -56,7 +56,7 @@ def find_file_lock(world: StuckWorld) -> Diagnosis | None:
 
 
 def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
-    """Find a world in which every rank is blocked in the learner's code."""
+    """Return a diagnosis if every rank is blocked in the learner's code, and None otherwise."""
     if world.call_waits or any(state.inside for state in world.states):
         return None
     return world.diagnosis(

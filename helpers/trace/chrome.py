@@ -105,7 +105,7 @@ def _arguments(event: Event) -> dict[str, Any]:
 
 
 def _flow_records(
-    number: int, message: Message, rows: Mapping[int, int], origin: int
+    flow_id: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
     """Yield both ends of an arrow. Each lies within a slice, and the second does not precede the first."""
     send, recv = message.send, message.recv
@@ -119,7 +119,7 @@ def _flow_records(
     ):
         yield {
             "ph": phase,
-            "id": number,
+            "id": flow_id,
             "name": "message",
             "cat": "message",
             "pid": event.rank,

@@ -73,7 +73,7 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
-        # Asynchronous calls on the learner's lines whose Work has had no method call yet.
+        # Asynchronous calls on the learner's lines, as long as no method of their Work has been called.
         self._unwaited: set[int] = set()
         # False in a process forked by the rank, in which the lock may be held by a thread that no longer
         # exists.

@@ -212,7 +212,7 @@ def test_soak_random_files() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_soak_random_code() -> None:
+def test_reader_survives_much_random_code() -> None:
     settings(SOAK)(given(cells)(fuzz_code))()
 
 

@@ -24,7 +24,9 @@ SLOW = {"compiled"}
 def is_often(number: int, entry: Entry) -> bool:
     """Return whether `make test` runs a program: a tenth of those without new interpreters or kernels."""
     costs = entry.sets or entry.topic in SLOW or entry.path not in KEPT
-    turn = number // len(ENGINE_WAYS) % 10  # four neighbors, one in each way, of every forty
+    turn = (
+        number // len(ENGINE_WAYS) % 10
+    )  # four consecutive programs of every forty, one for each way
     return entry.path in PLAINLY or not (costs or turn)
 
 

@@ -53,7 +53,7 @@ def test_last_stop_shows_end_of_path() -> None:
     assert paths()["everything"].end in next_steps("23")._repr_html_()
 
 
-def test_notebook_off_paths_is_reference_work() -> None:
+def test_notebook_outside_paths_is_called_reference_work() -> None:
     assert "reference work" in repr(next_steps("16"))
     assert "reference work" not in repr(next_steps("02"))
 

@@ -32,7 +32,7 @@ def test_ranks_train_shared_model() -> None:
     assert model.weight.tolist() == [[1.0, 2.0]]
 
 
-def test_shares_notebook_tensors_with_views() -> None:
+def test_writes_through_view_reach_shared_tensor() -> None:
     counts = torch.zeros(2, 3, dtype=torch.int16).share_memory_()
     column = counts[:, 1]
     own = torch.zeros(3)

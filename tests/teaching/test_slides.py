@@ -155,7 +155,7 @@ def test_slides_fit_and_fetch_nothing(page: Page, tmp_path: Path) -> None:
     ]
 
 
-def test_player_plays_and_keeps_keyboard(page: Page, tmp_path: Path) -> None:
+def test_focused_player_keeps_keys_from_slides(page: Page, tmp_path: Path) -> None:
     """Notebook 00 is stored with a player, so nothing has to run here."""
     path = write_slides([whole(SOLVED[0])], tmp_path / "00.html", run=False)
     page.goto(path.as_uri())

@@ -42,8 +42,8 @@ def _has_rank_beyond_size(calls: Sequence[Call]) -> bool:
     return any(call["rank"].isdigit() and int(call["rank"]) >= int(call["size"]) for call in calls)
 
 
-def _differs_between_ranks(part: str) -> Callable[[Sequence[Call]], bool]:
-    return lambda calls: len({call[part] for call in calls}) > 1
+def _differs_between_ranks(key: str) -> Callable[[Sequence[Call]], bool]:
+    return lambda calls: len({call[key] for call in calls}) > 1
 
 
 def _has_equal_ranks(calls: Sequence[Call]) -> bool:

@@ -82,7 +82,7 @@ def _record_roll_calls(rank: int, present: list[int], timeouts: list[float]) -> 
 def run_with_file(
     answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str | None
 ) -> Any:
-    """Pass the answer `prepare`, which writes a file slowly, and `read`, which needs that file."""
+    """Call the answer with `prepare`, which writes a file slowly, and `read`, which needs that file."""
     path = launch_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
     path.with_suffix(f".{rank}").touch()
 

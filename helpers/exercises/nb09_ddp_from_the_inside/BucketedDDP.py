@@ -2,8 +2,8 @@
 
 - Keep track of three things: the list of buckets, which gradients are ready, and how many buckets have been
   sent. When a hook runs, which bucket may be sent next?
-- In the hook, add the parameter to a set. While the next bucket is complete, concatenate its flattened
-  gradients, start the all_reduce, and continue with the bucket after it. In finish(), use zeros for missing
+- In the hook, add the parameter to a set. Then, as long as the next unsent bucket is complete,
+  concatenate its flattened gradients and start the all_reduce. In finish(), use zeros for missing
   gradients, start the remaining buckets, wait for all of them, and split the means.
 - torch.cat([p.grad.flatten() for p in bucket]) makes the flat tensor; flat.split([p.numel() for p in bucket])
   splits it; `p.grad = part.view_as(p)`. At the end of finish(), empty the set and set the count back to 0.

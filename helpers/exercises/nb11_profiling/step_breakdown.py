@@ -4,7 +4,7 @@
 - First clip every span to the step, using `max(start, begin)` and `min(end, stop)`, and leave out spans
   outside the step. Then measure the union of one kind, of two kinds, and of all three. Each kind's part is
   the amount by which the union grows when you add this kind.
-- upto(kinds) = covered of the clipped spans of these kinds. compute = upto(compute); exposed = upto(compute,
+- upto(kinds) = covered(the clipped spans of these kinds). compute = upto(compute); exposed = upto(compute,
   communication) - compute; data = upto(compute, communication, data) - upto(compute, communication); idle =
   stop - begin - upto(compute, communication, data).
 """

@@ -22,7 +22,7 @@ class Sequence(NamedTuple):
     grad: torch.Tensor
 
     def part_at(self, positions: torch.Tensor) -> tuple[Any, ...]:
-        """Return the part of a rank with the tokens at these positions."""
+        """Return the parts of all tensors for a rank that holds the tokens at these positions."""
         return tuple(x[:, :, positions].contiguous() for x in self)
 
     def describe(self) -> str:

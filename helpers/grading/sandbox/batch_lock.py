@@ -59,8 +59,8 @@ class BatchLock:
             with suppress(OSError):
                 for name in (f"{self.file}-gate", self.file):
                     fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            # Lock the gate first: a grader waiting for the exclusive lock holds it while running graders
-            # finish.
+            # Lock the gate first: a grader that waits for the exclusive lock keeps the gate locked until
+            # the graders that are already running have finished.
             is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
             if kind == fcntl.LOCK_SH or not is_ours:
                 for gate in fds[:1]:
