@@ -242,8 +242,10 @@ def _code_slides(part: Part, cell: Cell, prose: str) -> list[Slide]:
         source, label = source.partition("\n")[2], "After the exercise"
     if "break_it(" in source:
         label = "Live, in the notebook"
-        words = "Run this cell: delay a rank, leave out a call, or slow down a link. Ask first what will "
+        words = (
+            "Run this cell: delay a rank, leave out a call, or slow down a link. Ask first what will "
             "happen."
+        )
         notes.append(Note("Break it live", Markup(words)))
     return _program_slides(
         part.title,
