@@ -198,7 +198,7 @@ TABLE = [
         Root("src"),
         both(collective(0, "broadcast", root=1)),
         [collective(0, "broadcast", root=0, where=LINE), collective(1, "broadcast", root=1)],
-        "rank 0 names rank 0 in broadcast (cell 3, line 7); `src` is 1 in this case.",
+        "rank 0 passes rank 0 to broadcast (cell 3, line 7); `src` is 1 in this case.",
     ),
     Row(
         WaitsForAll(),

@@ -170,7 +170,7 @@ def test_sends_kernel_variables_on_request(kernel: Kernel) -> None:
             "Import it in this cell, or send it to the ranks: `%%ranks 2 --send Wrapped`.",
         ),
         ("of_cell()", "Send it to the ranks: `%%ranks 2 --send of_cell`."),
-        ("endless", "Only the notebook has `endless`. endless cannot be sent to the ranks"),
+        ("endless", "`endless` exists only in the notebook. endless cannot be sent to the ranks"),
         ("get_ipython()", "ranks have no notebook"),
         ("In[1]", "`In` is defined only in the notebook"),
         ("nowhere", "name 'nowhere' is not defined"),

@@ -92,5 +92,5 @@ def test_gives_no_advice_for_gpu_mentions() -> None:
 
 
 def test_advises_on_world_size_without_gpus() -> None:
-    with pytest.raises(LaunchError, match=r"torch.cuda.device_count\(\) is 0"):
+    with pytest.raises(LaunchError, match=r"torch.cuda.device_count\(\), it is 0 without GPUs"):
         launch(lambda rank, n: rank, torch.cuda.device_count())

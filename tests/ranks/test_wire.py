@@ -210,7 +210,7 @@ def yields() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (torch.ones(2, device="meta"), r"no elements. Return its .shape and .dtype"),
+        (torch.ones(2, device="meta"), r"no data. Return its .shape and .dtype"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), r"\.dequantize\(\)"),
         (torch.eye(2).to_sparse(), r"\.to_dense\(\)"),
         (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), r"\.unbind\(\)"),
