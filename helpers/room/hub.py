@@ -33,7 +33,7 @@ class Hub:
         from jupyterhub.services.auth import HubOAuth
 
         self._auth: Any = HubOAuth(cache_max_age=60)
-        # Anybody can invent tokens, and each causes a request to the hub. A slow hub blocks only these
+        # Anyone can invent tokens, and each causes a request to the hub. A slow hub blocks only these
         # threads.
         self._lookup_threads = ThreadPoolExecutor(4, "room-hub")
         self._pending_lookups = 0
