@@ -338,7 +338,7 @@ class World:
                 return
 
     def _read_piece(self, member: Member) -> bytes:
-        """Return a rank's next output, or b"" if there is none. Stop watching the output once it is closed."""
+        """Return a rank's next output, or b"" if there is none. Stop watching a closed output."""
         try:
             if data := os.read(member.output_fd, _MAX_PIECE):
                 return data
