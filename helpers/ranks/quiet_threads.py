@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from helpers.trace.frames import LEARNER, TORCH, code_kind, file_in_torch
+from helpers.trace.frames import (
+    LEARNER,
+    TORCH,
+    code_kind,
+    file_in_torch,
+    frames_of_other_threads,
+)
 
 # Number of values to search. A logger's thread reaches a few hundred values.
 _MAX_VALUES = 4_000
@@ -59,7 +65,7 @@ def quiet_threads(main: int, listener: int) -> frozenset[int] | None:
         if thread.ident is not None and thread.native_id is not None
     }
     quiet = []
-    for ident, frame in sys._current_frames().items():
+    for ident, frame in frames_of_other_threads().items():
         if ident in {main, listener}:
             continue
         if can_communicate(frame):

@@ -34,6 +34,7 @@ from helpers.trace.frames import (
     clip_text,
     code_kind,
     frame_line,
+    frames_of_other_threads,
     learner_frame,
     thread_location,
 )
@@ -235,7 +236,7 @@ def _other_threads(main: int) -> tuple[tuple[str, FrameLine], ...]:
     """Return the names and places of the other threads in the learner's code, up to a limit."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads = []
-    for ident, frame in sys._current_frames().items():
+    for ident, frame in frames_of_other_threads().items():
         learner_line = learner_frame(frame) if ident != main and ident in names else None
         if learner_line is not None:
             threads.append((clip_text(names[ident], _MAX_NAME), frame_line(learner_line)))
@@ -285,7 +286,7 @@ def _harmless_threads() -> list[int]:
     operations known to be harmless, and if no thread waits for its end. With any other thread, a deadlock
     ends only with the launch's budget.
     """
-    frames = sys._current_frames()
+    frames = frames_of_other_threads()
     awaited = set(_joined_threads(frames.values()))
     native_ids = []
     for thread in threading.enumerate():

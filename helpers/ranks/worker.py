@@ -67,6 +67,8 @@ INSIDE_RANK_VARIABLE = "REAL_RANKS_INSIDE"
 _SLOW_IMPORT_MODULES = 50
 # Timeout of a rank waiting for a reply; the launcher's deadlines are shorter.
 _REPLY_TIMEOUT_S = 60.0
+# Time to wait for the report that is being made when a task ends.
+_STATUS_TIMEOUT_S = 2.0
 # Timeout of ranks on several hosts waiting for each other; the launch's budget ends sooner.
 _RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 
@@ -100,6 +102,7 @@ class _Rank:
         self.tasks: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self.ask_lock = threading.Lock()
+        self.status_lock = threading.Lock()
         self.namespace: dict[str, Any] = reset_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
         # Namespaces of functions that `--send` has sent to cells
@@ -127,6 +130,7 @@ class _Rank:
             value = self._run_task(task, payload)
             if self.is_forked_child:
                 end_forked_child(None)
+            self._wait_for_status()
             if self.recorder is not None:
                 self.recorder.finish_task()
             chunks = encode(value, self.most_result)
@@ -255,6 +259,14 @@ class _Rank:
             if late and len(message) <= wire.MAX_BYTES[wire.IMPORTED]:
                 self.channel.send(wire.IMPORTED, message)
 
+    def _wait_for_status(self) -> None:
+        """Wait until no report is being made, because a report keeps the task's frames and objects alive.
+
+        For example, a FileStore removes its file when its last object is freed.
+        """
+        if self.status_lock.acquire(timeout=_STATUS_TIMEOUT_S):
+            self.status_lock.release()
+
     def _ask(self, question: list[Any]) -> Any:
         """Ask the launcher a question and return its reply, for one thread at a time."""
         with self.ask_lock:
@@ -275,7 +287,9 @@ class _Rank:
                 elif kind == wire.REPLY:
                     self.replies.put(body)
                 elif kind == wire.ASK:
-                    self.channel.send(wire.STATUS, json.encode(status(main_thread, this_thread)))
+                    with self.status_lock:
+                        report = status(main_thread, this_thread)
+                    self.channel.send(wire.STATUS, json.encode(report))
         except (EOFError, OSError):
             # The launcher has exited. The main thread may be in C++, where no exception reaches it.
             os._exit(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
@@ -101,6 +102,17 @@ def _function_name(code: CodeType) -> str:
     if code.co_name != "__init__":
         return code.co_name
     return getattr(code, "co_qualname", "__init__").removesuffix(".__init__").rpartition(".")[2]
+
+
+def frames_of_other_threads() -> dict[int, FrameType]:
+    """Return the innermost frame of each thread, except the calling thread.
+
+    The caller's frame would be part of a cycle, which would keep the other frames and all their objects
+    alive until the next garbage collection.
+    """
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident(), None)
+    return frames
 
 
 def thread_location(thread: int | None) -> tuple[FrameLine | None, str, FrameType | None]:

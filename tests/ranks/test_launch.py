@@ -9,6 +9,8 @@ import socket
 import tempfile
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -317,3 +319,30 @@ def test_stops_before_ranks_have_started() -> None:
     with pytest.raises(Stopped):
         launch(compiles, 2, timeout=60)
     assert launch(lambda rank, n: rank, 2, timeout=60).values == [0, 1]
+
+
+def leaves_during_report(rank: int, world_size: int, path: str, pipe: str) -> None:
+    from helpers.ranks import status
+
+    report_begins, find_threads = os.open(pipe, os.O_RDWR), status.quiet_threads
+
+    def slow(*threads: Any) -> Any:
+        os.write(report_begins, b"x")
+        time.sleep(1.0)
+        return find_threads(*threads)
+
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world_size)
+    if rank == 0:
+        status.quiet_threads = slow
+    else:
+        os.read(report_begins, 1)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_report_in_progress_frees_objects_before_end(tmp_path: Path) -> None:
+    """The last rank's FileStore removes the file, unless a report still refers to the store."""
+    file, pipe = tmp_path / "meeting", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    launch(leaves_during_report, 2, args=(str(file), str(pipe)), init=False, timeout=20)
+    assert not file.exists()
