@@ -8,17 +8,20 @@ import textwrap
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
+from helpers.checks import rules, rules_collectives, rules_spans, rules_transfers
 from helpers.checks.answer_file import read_answers_file
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.mistakes import answers_path, select_mistakes, solution_of
 from helpers.checks.prove_answers import check_mistake
 from helpers.checks.registry import find_exercise
+from helpers.course.notebook_file import read_notebook, source_of
 from helpers.grading.platforms.protocol import Entries, GradedRoster, Roster
 from helpers.trace import causes_missing_calls
 from helpers.trace.waits import stuck_world
@@ -90,6 +93,29 @@ def test_contributing_platform_reads_and_exports() -> None:
     assert platform.has_exported(roster) and platform.number_column(roster) == 1
     graded = GradedRoster(roster, {"02": 30.0}, ({"02": 20.0},), ((2 / 3, 30.0),))
     assert platform.export(graded) == [["Learner ID", "02"], ["1234", 20.0]]
+
+
+def test_example_of_exercise_is_current() -> None:
+    """The example in docs/exercises.md repeats the files of 4.1, so that authors need only one page."""
+    page = (ROOT / "docs" / "exercises.md").read_text()
+    shown = [text for _, text in re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)]
+    task, stub, file, answers = shown
+    folder = ROOT / "helpers" / "exercises" / "nb04_collectives"
+    cells = read_notebook(ROOT / "solutions" / "04_collectives.ipynb")["cells"]
+    assert {task.strip(), stub.strip()} <= {source_of(cell) for cell in cells}
+    assert file == (folder / "broadcast_from.py").read_text()
+    entries = re.split(r"\n(?=# %% )", (folder / "broadcast_from.answers").read_text())
+    repeated = re.split(r"\n(?=# %% )", answers)
+    assert len(repeated) == 4
+    assert {each.strip() for each in repeated} <= {each.strip() for each in entries}
+
+
+@pytest.mark.parametrize("module", [rules, rules_collectives, rules_spans, rules_transfers])
+def test_reference_lists_every_rule(module: ModuleType) -> None:
+    page = (ROOT / "docs" / "exercises.md").read_text()
+    classes = [name for name, value in vars(module).items() if hasattr(value, "problem")]
+    classes = [name for name in classes if name not in {"Rule", "FirstProblem"}]
+    assert classes and [name for name in classes if f"`{name}(" not in page] == []
 
 
 @pytest.mark.parametrize("author_class", [Exercise, Case])
