@@ -81,10 +81,10 @@ def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
     """Fail the test that leaves a process, a descriptor or a file of ranks behind."""
-    processes, descriptors, folders = _processes(), _descriptors(), _folders()
+    processes, descriptors, folders = set(psutil.pids()), _descriptors(), _folders()
     yield
     magics.end_live_world("the test has ended")
-    _settle(lambda: _processes() - processes, "processes")
+    _settle(lambda: _processes_since(processes), "processes")
     _settle(lambda: _descriptors() - descriptors, "descriptors")
     _settle(lambda: _folders() - folders, "folders")
 
@@ -120,16 +120,17 @@ def _settle(left: Callable[[], set[object]], what: str) -> None:
         time.sleep(0.02)
 
 
-def _processes() -> set[object]:
-    """Return the descendants of this process, except the rank server."""
+def _processes_since(before: set[int]) -> set[object]:
+    """Return the descendants of this process that are not in `before`, except the rank server."""
     held = launcher.current_connection()
-    found = set()
-    for process in psutil.Process().children(recursive=True):
+    found: set[object] = set()
+    for process_id in set(psutil.pids()) - before:
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and (
-                held is None or process.pid != held.pid
-            ):
-                found.add((process.pid, process.create_time()))
+            process = psutil.Process(process_id)
+            if process.status() == psutil.STATUS_ZOMBIE or (held and held.pid == process_id):
+                continue
+            if os.getpid() in {parent.pid for parent in process.parents()}:
+                found.add((process_id, process.name()))
         except psutil.NoSuchProcess:
             continue
     return found

@@ -67,6 +67,7 @@ def test_map_shows_new_progress(
     assert not errors
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("work")
 def test_button_chooses_path(page: Page, errors: list[str], lab: Lab) -> None:

@@ -71,7 +71,6 @@ def axe(page: Page) -> None:
     assert found["passes"]
 
 
-@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_board_shows_class_live(chromium: Browser, served: Served, shots: Path | None) -> None:
     names = [HOSTILE, *(f"Learner {number:02}" for number in range(1, 13))]
@@ -147,6 +146,7 @@ def test_board_shows_class_live(chromium: Browser, served: Served, shots: Path |
     expect(page.locator("#state")).to_contain_text("does not answer", timeout=20_000)
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(180)
 def test_board_replays_mistake(chromium: Browser, served: Served, shots: Path | None) -> None:
     (learner,) = class_of(served, "Ana")

@@ -63,6 +63,7 @@ def test_outputs_survive_kernel_shutdown(
     assert WIDGET_VIEW not in path.read_text()
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(240)
 def test_quiz_works_after_restart(page: Page, lab: Lab, work: Path, name: str) -> None:
     path = work / name

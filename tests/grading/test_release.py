@@ -61,7 +61,7 @@ def test_bundle_seals_needed_references(bundle: Path, tmp_path: Path) -> None:
     assert not any(b"dist." in path.read_bytes() for path in files)
 
 
-def test_check_works_without_solutions(bundle: Path) -> None:
+def test_check_works_without_solutions(bundle: Path, tmp_path: Path) -> None:
     """Only the reference solution knows the right values of 8.1."""
     answer = read_reference(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
     program = (
@@ -79,7 +79,11 @@ def test_check_works_without_solutions(bundle: Path) -> None:
         [sys.executable, "-c", program],
         cwd=bundle,
         # Another test compares the files of the bundle with its manifest.
-        env={**os.environ, "PYTHONPATH": str(bundle), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(bundle),
+            "PYTHONPYCACHEPREFIX": str(tmp_path),
+        },
         input=answer.source,
         capture_output=True,
         text=True,

@@ -53,7 +53,17 @@ def compare(program: Callable[[int, int], Any], world_size: int) -> None:
         assert imagined.values[rank] == real.values[rank], rank
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+# Programs whose ranks import much, or send many messages.
+SLOW = {"fsdp2", "hsdp", "tp"}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(p, id=p.__name__, marks=[pytest.mark.extended] if p.__name__ in SLOW else [])
+        for p in PROGRAMS
+    ],
+)
 def test_imagined_ranks_match_real_ranks(program: Callable[[int, int], Any]) -> None:
     compare(program, 4)
 

@@ -93,6 +93,7 @@ def test_plain_ranks_keep_waiting(tmp_path: Path, cell_id: str) -> None:
             agent.wait(STILL_WAITING_S)
 
 
+@pytest.mark.extended
 def test_plain_peers_notice_rank_exit(tmp_path: Path) -> None:
     """Notebook 06 says that gloo's other ranks fail if the missing rank's process exits."""
     with _torchrun(tmp_path, "06-04", "one_rank_skips(rank, world_size)", 4) as agent:

@@ -19,7 +19,7 @@ def demo_basic(rank: int, world_size: int) -> None:
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.soak)])
 def test_ddp_tutorial_runs_to_completion(times: int) -> None:
     for _ in range(times):
         launch(demo_basic, 2, init=False, timeout=20)
