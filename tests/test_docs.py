@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import textwrap
@@ -24,6 +25,8 @@ from helpers.checks.registry import find_exercise
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.grading.platforms.protocol import Entries, GradedRoster, Roster
 from helpers.trace import causes_missing_calls
+from helpers.trace.cause import Priority
+from helpers.trace.events import Diagnosis
 from helpers.trace.waits import stuck_world
 from tests.trace.deadlocks.record import FOLDER as RECORDED_WORLDS
 from tests.trace.deadlocks.record import stored
@@ -73,7 +76,8 @@ def contributing_block(first_words: str) -> str:
 
 def test_contributing_cause_explains_recorded_worlds() -> None:
     names = dict(vars(causes_missing_calls))
-    exec(contributing_block("def find_absent_root"), names)
+    names["cause"] = lambda name, priority: lambda find: find  # do not register the example
+    exec(contributing_block('@cause("absent root"'), names)
     diagnoses = []
     for path in sorted(RECORDED_WORLDS.glob("*.json")):
         world = stored(path.stem)
@@ -116,6 +120,13 @@ def test_reference_lists_every_rule(module: ModuleType) -> None:
     classes = [name for name, value in vars(module).items() if hasattr(value, "problem")]
     classes = [name for name in classes if name not in {"Rule", "FirstProblem"}]
     assert classes and [name for name in classes if f"`{name}(" not in page] == []
+
+
+def test_contributing_lists_kinds_and_priorities() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = set(re.findall(r"`(\w+)`", page))
+    used = {each.name for each in Priority} - {"DIFFERENT_CALLS", "UNKNOWN"}
+    assert used | set(re.findall(r'"(\w+)"', inspect.getdoc(Diagnosis) or "")) <= listed
 
 
 @pytest.mark.parametrize("author_class", [Exercise, Case])

@@ -21,7 +21,8 @@ Diagnosis:
     diagnosis             the entry points: diagnosis of a deadlock or a timeout
     rank_state            a rank's state, as known to its launcher
     waits                 the ranks' waits for each other, and whether they can still end
-    causes                the table of all causes, with their priorities: add yours here
+    cause                 what a cause is, and the priorities
+    causes                all causes, by priority
     causes_collectives    groups in different orders, and backward passes
     causes_messages       waits, tags, peers, cycles
     causes_missing_calls  ended ranks, and calls without a counterpart

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from helpers.trace.cause import Priority, cause
 from helpers.trace.events import Diagnosis, Event, Trace
 from helpers.trace.mismatch import at, is_gradient_call
 from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import does_or_do, has_or_have, is_or_are, name_group, name_ranks
 
 
+@cause("group order", Priority.WRONG_LINE)
 def find_group_order(world: StuckWorld) -> Diagnosis | None:
     """Find two ranks waiting for each other in collectives of two groups that contain both ranks."""
     # Each group numbers its collectives separately, so comparing calls within one group does not find this
@@ -69,6 +71,7 @@ def _is_usual_order(first: Event, second: Event, trace: Trace) -> bool:
     return False
 
 
+@cause("skipped backward", Priority.WRONG_LINE)
 def find_skipped_backward(world: StuckWorld) -> Diagnosis | None:
     """Find a backward pass that communicates on only some ranks of a group."""
     inside = [

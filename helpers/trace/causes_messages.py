@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from helpers.trace.cause import Priority, cause
 from helpers.trace.events import Diagnosis, Event
 from helpers.trace.mismatch import at
 from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import describe_tag
 
 
+@cause("missing wait", Priority.WRONG_LINE)
 def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
     """Find a call whose counterpart is an isend or irecv without a wait() on its Work."""
     blocked = {(wait.event.rank, wait.event.seq) for wait in world.call_waits}
@@ -29,6 +31,7 @@ def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
+@cause("tag mismatch", Priority.WRONG_PAIR)
 def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
     """Find a send and a receive between the same two ranks that differ only in their tags."""
     calls = [wait.event for wait in world.call_waits]
@@ -48,6 +51,7 @@ def find_tag_mismatch(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
+@cause("wrong peer", Priority.WRONG_PAIR)
 def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
     """Find an asynchronous send to a rank whose asynchronous receive expects a different sender."""
     pending = [call for state in world.states for call in state.pending if call.asynchronous]
@@ -73,6 +77,7 @@ def find_wrong_peer(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
+@cause("cycle", Priority.CYCLE)
 def find_cycle(world: StuckWorld) -> Diagnosis | None:
     """Follow `waits_for` until a rank repeats."""
     for start in world.waits:
@@ -158,8 +163,9 @@ def _find_unpaired_call(cycle: list[int], world: StuckWorld, op: str) -> tuple[E
 def _describe_facing_calls(call: Event, peer_call: Event) -> str:
     prepositions = {"send": "to", "recv": "from"}
     peer = peer_call.rank
+    other = "any rank" if peer_call.peer is None else f"rank {peer_call.peer}"
     return (
         f"{call.call} {prepositions[call.op]} rank {peer} {describe_tag(call)}{at(call)}, while rank {peer} "
-        f"is in {peer_call.call} {prepositions[peer_call.op]} rank {peer_call.peer} "
+        f"is in {peer_call.call} {prepositions[peer_call.op]} {other} "
         f"{describe_tag(peer_call)}{at(peer_call)}"
     )

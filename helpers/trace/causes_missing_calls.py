@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from helpers.trace.cause import Priority, cause
 from helpers.trace.causes_setup import NEW_GROUP_ADVICE
 from helpers.trace.departure import LEAVE_TOGETHER_ADVICE
 from helpers.trace.events import Diagnosis, Event, Trace
@@ -13,6 +14,7 @@ from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import does_or_do, has_or_have, is_or_are, it_or_them, name_ranks
 
 
+@cause("exited rank", Priority.ENDED_RANK)
 def find_exited_rank(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that has ended while a recorded call of another rank still needs it."""
     exited = {state.rank for state in world.states if state.ended}
@@ -48,6 +50,7 @@ def _exited_rank_advice(event: Event, exited_peers: list[int], trace: Trace) -> 
     )
 
 
+@cause("unmatched call", Priority.MISSING_CALL)
 def find_unmatched_call(world: StuckWorld) -> Diagnosis | None:
     """Find a call whose counterpart is missing on some rank."""
     for wait in world.call_waits:

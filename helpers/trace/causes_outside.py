@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helpers.trace.cause import Priority, cause
 from helpers.trace.events import Diagnosis
 from helpers.trace.mismatch import at
 from helpers.trace.waits import StuckWorld
@@ -13,6 +14,7 @@ _OWN_CODE_ADVICE = (
 )
 
 
+@cause("missing key", Priority.WRONG_LINE)
 def find_missing_key(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that waits for a store's key, although no rank can set it any more."""
     for state in world.states:
@@ -29,6 +31,7 @@ def find_missing_key(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
+@cause("file lock", Priority.WRONG_LINE, certain=True)
 def find_file_lock(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that waits for a file lock whose holder is blocked as well."""
     for state in world.states:
@@ -55,6 +58,7 @@ def find_file_lock(world: StuckWorld) -> Diagnosis | None:
     return None
 
 
+@cause("blocked ranks", Priority.UNRECORDED)
 def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
     """Return a diagnosis if every rank is blocked in the learner's code, and None otherwise."""
     if world.call_waits or any(state.inside for state in world.states):
@@ -66,6 +70,7 @@ def find_blocked_ranks(world: StuckWorld) -> Diagnosis | None:
     )
 
 
+@cause("blocked peer", Priority.BLOCKED_PEER)
 def find_blocked_peer(world: StuckWorld) -> Diagnosis | None:
     """Find an awaited rank that is blocked in the learner's code instead of calling the waiting ranks."""
     for wait in world.call_waits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from helpers.trace.cause import Priority, cause
 from helpers.trace.events import Diagnosis
 from helpers.trace.joins import APART_ADVICE, SAME_SIZE_ADVICE, find_join_problem
 from helpers.trace.rank_state import GROUP_MAKERS, RankState
@@ -16,6 +17,7 @@ NEW_GROUP_ADVICE = (
 )
 
 
+@cause("wrong join", Priority.WRONG_LINE, certain=True)
 def find_wrong_join(world: StuckWorld) -> Diagnosis | None:
     """Find ranks that call init_process_group with inconsistent numbers."""
     joins = {state.rank: state.joins for state in world.states if state.joins is not None}
@@ -25,6 +27,7 @@ def find_wrong_join(world: StuckWorld) -> Diagnosis | None:
     return world.diagnosis("stuck", problem.summary, problem.advice, problem.guilty)
 
 
+@cause("local group", Priority.WRONG_LINE)
 def find_local_group(world: StuckWorld) -> Diagnosis | None:
     """Find a group whose members have all called new_group with use_local_synchronization."""
     ranks = _ranks_in_local_synchronization(world.states)
@@ -50,6 +53,7 @@ def _ranks_in_local_synchronization(states: Sequence[RankState]) -> tuple[int, .
     return ranks if are_complete else ()
 
 
+@cause("different groups", Priority.WRONG_LINE)
 def find_different_groups(world: StuckWorld) -> Diagnosis | None:
     """Find ranks that have all called new_group, but for different groups."""
     making_groups = [state for state in world.states if state.makes_group]
@@ -73,6 +77,7 @@ def _name_maker(state: RankState) -> str:
     return f"{state.inside}, which calls new_group"
 
 
+@cause("exit before setup", Priority.ENDED_RANK)
 def find_exit_before_setup(world: StuckWorld) -> Diagnosis | None:
     """Find a rank that has ended while the other ranks wait in a rendezvous, which is not a recorded call."""
     exited = {state.rank for state in world.states if state.ended}
@@ -90,6 +95,7 @@ def find_exit_before_setup(world: StuckWorld) -> Diagnosis | None:
     )
 
 
+@cause("separate stores", Priority.UNRECORDED)
 def find_separate_stores(world: StuckWorld) -> Diagnosis | None:
     """Find ranks that all wait in init_process_group for the whole world, but do not meet."""
     if not _do_all_join(world.states):
@@ -108,6 +114,7 @@ def _do_all_join(states: Sequence[RankState]) -> bool:
     return all(join is not None and join.world_size == len(states) for join in joins)
 
 
+@cause("endless setup", Priority.UNRECORDED)
 def find_endless_setup(world: StuckWorld) -> Diagnosis | None:
     """Find ranks in init_process_group or new_group, if there is no better explanation."""
     setup_calls = {state.inside for state in world.states} & {"init_process_group", "new_group"}

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.trace.causes import CAUSES, Priority, explanations
+from helpers.trace.cause import CAUSES, Priority
+from helpers.trace.causes import explanations
 from helpers.trace.diagnosis import diagnose
 from helpers.trace.events import Event, Place, Trace
 from helpers.trace.joins import JoinCall

@@ -147,7 +147,8 @@ def main(names: Sequence[str]) -> None:
     for name in names or sorted(path.stem for path in FOLDER.glob("*.json")):
         text = msgspec.json.encode(record(*PROGRAMS[name]))
         (FOLDER / f"{name}.json").write_bytes(text + b"\n")
-        print(name, diagnose(stored(name).states, stored(name).trace).summary)
+        found = diagnose(stored(name).states, stored(name).trace)
+        print(f"{name} ({found.kind}, ranks {found.guilty}): {found.summary} {found.advice}")
 
 
 if __name__ == "__main__":
