@@ -41,8 +41,8 @@ lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(EXTRAS)  ## run the tests and all notebooks, four at a time because many only wait
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(TEST_ARGS)
+test: $(EXTRAS)  ## run the tests and all notebooks, five at a time because many only wait
+	$(BIN)/python -m pytest -n 5 --dist worksteal $(TEST_ARGS)
 
 test-all: $(EXTRAS)  ## run the same, and the extended tests: sandboxes, browsers, many ways to start ranks
 	$(BIN)/python -m pytest -m "not soak and not prove" -n 3 --dist worksteal $(TEST_ARGS)

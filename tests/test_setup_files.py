@@ -144,7 +144,7 @@ def make(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     ("words", "last"),
     [
         (["lab", "LAB_ARGS=--no-browser --port 8899"], "course lab --no-browser --port 8899"),
-        (["test"], "python -m pytest -n 4 --dist worksteal "),
+        (["test"], "python -m pytest -n 5 --dist worksteal "),
         (["soak"], "python -m pytest -m soak -s "),
         (["lint"], "mypy"),
         (["notebooks"], "course build"),

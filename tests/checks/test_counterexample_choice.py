@@ -72,6 +72,7 @@ def test_prefers_larger_blocks_to_single_elements() -> None:
     assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
 
 
+@pytest.mark.extended
 def test_shows_swapped_axes_on_nonsquare_grid() -> None:
     result = check_source("row_and_column_groups", ROWS_FOR_COLS)
     verdict = shown_case(result)

@@ -22,6 +22,7 @@ def spawning() -> Iterator[Kernel]:
         kernel.close()
 
 
+@pytest.mark.extended
 def test_launches_in_spawned_kernel(spawning: Kernel) -> None:
     source = "x = torch.ones(2)\ndef f(rank, n):\n    y = x * (rank + 1)\n    dist.all_reduce(y)\n"
     source += "    print('from', rank)\n    return y, rank\nrun = launch(f, 2)\nrun"
