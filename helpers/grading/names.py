@@ -43,7 +43,7 @@ class Source:
             different spellings are different people.
         platform, number: The platform, and the learner's number on it if the name contains one. The number
             may change with the assignment, so it does not distinguish sources.
-        attempt: The time of submission in a sortable form, if the name contains it.
+        attempt: The time or number of the submission in a sortable form, if the name contains it.
     """
 
     name: str

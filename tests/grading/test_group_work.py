@@ -12,7 +12,7 @@ from helpers.grading.group_work import Group, GroupError, copy_for_members, read
 from helpers.grading.names import Source
 from helpers.grading.people import read_people
 from helpers.grading.points.overrides import OverrideError
-from tests.grading.reports.builders import record
+from tests.grading.reports.builders import exercise, record
 
 GROUPS = (Group("team 7", ("ann", "zed")), Group("oral exam", ("kim",)))
 
@@ -97,6 +97,16 @@ def test_group_members_may_change_between_notebooks(tmp_path: Path) -> None:
         ("bob", "1/a"),
         ("ann", "1/b"),
         ("cy", "1/b"),
+    ]
+
+
+def test_group_shares_one_notebook_of_file() -> None:
+    both = record("ann", exercise("ping_pong"), exercise("all_reduce_by_parameter_server"))
+    found = copy_for_members([both], (Group("pair", ("ann", "bob"), "02_blocking_p2p"),))
+    assert [(each.learner, [e.name for e in each.exercises]) for each in found] == [
+        ("ann", ["ping_pong"]),
+        ("bob", ["ping_pong"]),
+        ("ann", ["all_reduce_by_parameter_server"]),
     ]
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.platforms import PLATFORMS
+from helpers.grading import platforms
+from helpers.grading.platforms import PLATFORMS, platform_of
+from helpers.grading.platforms.protocol import Platform, Roster
 from helpers.grading.record import Record
 from helpers.grading.reports.gradebooks import platform_import
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
@@ -246,3 +248,20 @@ def test_writes_blackboard_columns(tmp_path: Path) -> None:
             "Ray,Bob,bray,2,10",
         ]
     }
+
+
+class _Zeta(Platform):
+    """A platform with the column "Username" and one more, and the last in alphabetical order."""
+
+    title = "Zeta"
+
+    def has_exported(self, roster: Roster) -> bool:
+        return roster.has_columns("Username", "Zeta group")
+
+
+def test_common_columns_belong_to_specific_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeta = _Zeta()
+    monkeypatch.setattr(platforms, "PLATFORMS", (*PLATFORMS, zeta))
+    assert platform_of(Roster("x.csv", ("Username", "Zeta group"), ())) is zeta
+    moodle = platform_of(Roster("x.csv", ("Username", "First name"), ()))
+    assert moodle is not None and moodle.title == "Moodle"

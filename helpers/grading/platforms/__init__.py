@@ -22,4 +22,5 @@ IMPORT_FILES = tuple(platform.import_file for platform in PLATFORMS if platform.
 
 def platform_of(roster: Roster) -> Platform | None:
     """Return the platform that has exported a roster, or None if no platform has its columns."""
-    return next((platform for platform in PLATFORMS if platform.has_exported(roster)), None)
+    specific_first = sorted(PLATFORMS, key=lambda platform: platform.has_common_columns)
+    return next((platform for platform in specific_first if platform.has_exported(roster)), None)

@@ -51,6 +51,7 @@ class _Moodle(Platform):
     rosters = "a grade export, or the assignment's grading worksheet"
     import_file = "moodle.csv"
     numbers_tell_apart = True
+    has_common_columns = True  # a table with "Username" may come from any platform
     advice = (
         "If it is Moodle's, use the assignment's grading worksheet, which has participants' numbers"
     )

@@ -96,6 +96,8 @@ class Platform:
         rosters: The tables of the platform that can be used as a roster, for docs/grading.md.
         import_file: The name of the file for import, or "" if no file is written.
         numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name.
+        has_common_columns: Whether `has_exported` accepts columns that rosters of other platforms may have.
+            These other platforms take precedence.
         advice: Advice on several rows with the same name, or "" if there is no remedy.
     """
 
@@ -104,6 +106,7 @@ class Platform:
     rosters: ClassVar[str]
     import_file: ClassVar[str] = ""
     numbers_tell_apart: ClassVar[bool] = False
+    has_common_columns: ClassVar[bool] = False
     advice: ClassVar[str] = ""
 
     @property
