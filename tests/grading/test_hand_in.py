@@ -175,7 +175,7 @@ def test_notes_answer_from_other_notebook(tmp_path: Path) -> None:
     assert note in gradebook(out)["ann"]["Remarks"]
     (page,) = (out / "learners").glob("*.html")
     for path in (page, out / "class.html"):
-        assert "An answer to 0.2" in path.read_text(), path
+        assert "an answer to 0.2" in path.read_text(), path
     (result, *_, last) = grade_notebook(folder / "ann" / NAME, only="")
     assert result.passed and last.notes[-1].startswith(note)
 
