@@ -67,11 +67,15 @@ class _Watched:
 
 @dataclass
 class _Flight:
-    """An asynchronous call made directly by the script: its tensors, and their versions after the call."""
+    """An asynchronous call made directly by the script: its tensors, and their versions after the call.
+
+    own_changes: the number of times that the call itself may change each tensor.
+    """
 
     call: str
     line: Line | None
     tensors: list[tuple[weakref.ref[torch.Tensor], int]]
+    own_changes: int = 0
 
 
 @dataclass
@@ -346,7 +350,7 @@ class StepWatch:
 
         def call(op: str, pg: Any, tensors: list[torch.Tensor], **details: Any) -> int:
             seq = record_call(op, pg, tensors, **details)
-            self._note_call(seq, op, pg, tensors)
+            self._note_call(seq, op, pg, tensors, str(details.get("reduce_op", "")))
             return seq
 
         def bind(work: Any) -> None:
@@ -359,7 +363,9 @@ class StepWatch:
 
         vars(recorder).update(record_call=call, bind_work=bind, record_wait=wait)
 
-    def _note_call(self, seq: int, op: str, pg: Any, tensors: list[torch.Tensor]) -> None:
+    def _note_call(
+        self, seq: int, op: str, pg: Any, tensors: list[torch.Tensor], reduce_op: str
+    ) -> None:
         line, is_own = _calling_line()
         self._last_flight = None
         if not is_own:
@@ -372,7 +378,9 @@ class StepWatch:
         # Keep the tensors until the step, because a gradient could later reuse the memory of a freed tensor.
         ranks = list(dist.get_process_group_ranks(pg))
         self._calls.append(_Call(op, pg.group_name, ranks, spans, list(tensors), is_large, line))
-        self._flights[seq] = _Flight(op, line, [(weakref.ref(tensor), 0) for tensor in tensors])
+        found = [(weakref.ref(tensor), 0) for tensor in tensors]
+        # After the sum, gloo divides in place for AVG, which adds 1 to the version at any time.
+        self._flights[seq] = _Flight(op, line, found, own_changes=int(reduce_op == "AVG"))
         self._last_flight = seq
         if op in _REDUCTIONS:
             for start, clipped_at in self._clipped.items():
@@ -397,7 +405,7 @@ class StepWatch:
             flight.tensors if flight is not None and seq != self._last_flight else ()
         ):
             now = _version(ref())
-            if flight is not None and now is not None and now != version:
+            if flight is not None and now is not None and now > version + flight.own_changes:
                 self._sight("changed in flight", flight.line, flight.call, _line())
 
     def _sight(

@@ -39,6 +39,36 @@ def test_right_script_raises_no_alarm(shape: Shape) -> None:
     assert sum(ending.lines().values()) > 1
 
 
+AVERAGE = """
+import time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    works = [
+        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, async_op=True) for p in model.parameters()
+    ]
+    time.sleep(0.2)  # meanwhile, gloo divides the sums in place
+    for work in works:
+        work.wait()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_division_by_gloo_raises_no_alarm(tmp_path: Path) -> None:
+    script = tmp_path / "average.py"
+    script.write_text(AVERAGE)
+    ending = in_this_process(script, 2, (), *CHECK)
+    assert ending.code == 0, ending.errors
+
+
 @pytest.mark.parametrize("bug", [_marked(b.about, b.about in QUICK_BUGS, b) for b in BUGS])
 def test_reports_bug_with_line(bug: Bug, tmp_path: Path) -> None:
     script = tmp_path / f"{bug.script}.py"
