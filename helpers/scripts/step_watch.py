@@ -379,7 +379,8 @@ class StepWatch:
         ranks = list(dist.get_process_group_ranks(pg))
         self._calls.append(_Call(op, pg.group_name, ranks, spans, list(tensors), is_large, line))
         found = [(weakref.ref(tensor), 0) for tensor in tensors]
-        # After the sum, gloo divides in place for AVG, which adds 1 to the version at any time.
+        # For AVG, gloo's thread divides the sum in place, which raises the version at any time. So a single
+        # change by the script looks like gloo's.
         self._flights[seq] = _Flight(op, line, found, own_changes=int(reduce_op == "AVG"))
         self._last_flight = seq
         if op in _REDUCTIONS:

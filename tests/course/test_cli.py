@@ -52,8 +52,13 @@ SOLVED = {
 def course(tmp_path: Path, forking_python: str) -> Path:
     """Make a course of one solved notebook, run with this course's code."""
     (tmp_path / "python").symlink_to(forking_python)
-    # with its compiled modules, because compiling them takes a second
-    shutil.copytree(find_workspace().root / "helpers", tmp_path / "helpers")
+    # Copy compiled modules, because compiling them takes a second. While another process writes one, it has
+    # a longer name, and may vanish during the copy.
+    shutil.copytree(
+        find_workspace().root / "helpers",
+        tmp_path / "helpers",
+        ignore=shutil.ignore_patterns("*.pyc.*"),
+    )
     shutil.copy(find_workspace().root / "pyproject.toml", tmp_path)
     (tmp_path / "solutions").mkdir()
     write_notebook(tmp_path / "solutions" / "02_topic.ipynb", SOLVED)
