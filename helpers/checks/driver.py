@@ -20,7 +20,7 @@ from torch import equal
 
 from helpers.checks.kinds import Kind
 from helpers.checks.load_answer import build
-from helpers.ranks.own_modules import is_learner_module
+from helpers.ranks.own_modules import learner_module_names
 from helpers.ranks.rank_context import ask_launcher, recorded_call_count, replacement_reporter
 
 _DELAY_S = 0.003
@@ -65,7 +65,9 @@ def drive_cases(
     kind, driver, is_alone = plan.kind, plan.driver, plan.kind.is_alone
     built_program: int | None = None
     initial_names = set(vars(sys.modules["__main__"]))
-    _remove_learner_modules()
+    # an answer must not use modules imported by earlier launches
+    for name in learner_module_names():
+        del sys.modules[name]
     _disable_compile()
     with adversarial_world(plan.other_poison) if kind.is_adversarial else contextlib.nullcontext():
         # start this inside the adversarial world, so that functions replaced by it are not attributed to the
@@ -145,13 +147,6 @@ def _remove_names(kept_names: set[str]) -> None:
     namespace = vars(sys.modules["__main__"])
     for name in set(namespace) - kept_names:
         del namespace[name]
-
-
-def _remove_learner_modules() -> None:
-    """Forget the learner's modules imported by earlier launches, so that an answer cannot use them."""
-    for name, module in list(sys.modules.items()):
-        if name != "__main__" and is_learner_module(module):
-            del sys.modules[name]
 
 
 def _disable_compile() -> None:

@@ -28,6 +28,7 @@ The server:
     shared_torch      a rank server that shares torch's memory with the kernel
     preload           imports before the fork
     preload_scan      imports named in a program's text
+    huge_pages        large pages of memory, for faster forks
     import_state      whether the server's imports match those of the program
     processes         processes and their descendants
     scratch           files left by ranks

@@ -209,7 +209,7 @@ _KNOWN_ERRORS = (
     ),
     _KnownError(
         "Pair is not connected|(destination|source) rank should not be the same as the rank",
-        "gloo cannot send from a rank to itself. Copy the tensor, as in received.copy_(sent). If the "
+        "A rank cannot exchange messages with itself. Copy the tensor, as in received.copy_(sent). If the "
         "peer should be a different rank, compute it from the rank: (rank + 1) % world_size.",
     ),
 )

@@ -12,6 +12,7 @@ from typing import Any
 from helpers.trace.events import Place
 
 _COURSE_FOLDER = str(Path(__file__).parents[1])
+_PYTHON_FOLDER = str(Path(linecache.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,6 @@ def package_file(file: str) -> str:
 
 def is_learner_file(file: str) -> bool:
     """Return whether a file is the learner's and does not belong to Python, a package or the course."""
-    if file.startswith(("<frozen", _COURSE_FOLDER, str(Path(linecache.__file__).parent))):
+    if file.startswith(("<frozen", _COURSE_FOLDER, _PYTHON_FOLDER)):
         return False
     return "site-packages" not in file and "dist-packages" not in file

@@ -11,11 +11,13 @@ So a kernel remembers each module's values after its import, and sends the chang
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import os
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -171,6 +173,36 @@ def is_learner_object(obj: object) -> bool:
     """Return whether a class or function is the learner's, from a cell or a file."""
     module = sys.modules.get(str(getattr(obj, "__module__", "")))
     return module is not None and (module.__name__ == "__main__" or is_learner_module(module))
+
+
+@dataclass
+class _LearnerModules:
+    """The result of the last search in `sys.modules`, and the module that had been imported last."""
+
+    names: list[str] = field(default_factory=list)
+    last_module: str = ""
+
+
+_learner_modules = _LearnerModules()
+
+
+def learner_module_names() -> list[str]:
+    """Return the names of the learner's modules imported by this process, except `__main__`.
+
+    Only modules imported since the last call are examined. So rank servers call this function before they
+    fork ranks: a rank that touched all of its two thousand modules would copy the memory of most of them.
+    """
+    found = _learner_modules
+    new = list(itertools.takewhile(lambda name: name != found.last_module, reversed(sys.modules)))
+    if new:
+        found.last_module = new[0]
+    found.names += [
+        name
+        for name in reversed(new)
+        if name not in {"__main__", *found.names} and is_learner_module(sys.modules[name])
+    ]
+    found.names = [name for name in found.names if name in sys.modules]
+    return list(found.names)
 
 
 def is_learner_module(module: types.ModuleType) -> bool:

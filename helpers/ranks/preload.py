@@ -7,16 +7,15 @@ course's kernel, which forks its server.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from helpers.ranks.huge_pages import collapse_pages
 from helpers.ranks.launch_options import has_gpu_driver
+from helpers.ranks.own_modules import learner_module_names
 
 # Modules imported by a grader's rank servers, because in a fork the first use of each module takes 0.1 to 1
 # s. A learner's server imports only the modules that `preload_scan` has found in a program's text.
@@ -39,17 +38,13 @@ GRADER_MODULES = (
 
 @dataclass
 class _Importer:
-    """State of preloading: whether modules are imported, whether by this process, and for a server or not."""
+    """State of preloading: whether modules are imported, and whether for a server."""
 
     has_imported: bool = False
-    has_imported_itself: bool = False
     is_server: bool = False
 
 
 _importer = _Importer()
-# Process ids cannot replace this flag, because a sandbox's template and its servers are all process 1 of
-# separate namespaces.
-os.register_at_fork(after_in_child=lambda: setattr(_importer, "has_imported_itself", False))
 
 _NEEDED_MODULES = (
     "torch.distributed",
@@ -62,9 +57,6 @@ _NEEDED_MODULES = (
     # Otherwise each rank imports the module when creating its first storage.
     "torch.utils.serialization.config",
 )
-
-_HUGE_PAGE_BYTES = 2 << 20
-_MADV_COLLAPSE = 25
 
 
 def import_all(modules: Sequence[str] = ()) -> None:
@@ -96,13 +88,14 @@ def _import(modules: Sequence[str]) -> None:
     gc.disable()  # Imports create no garbage, and looking for garbage takes a tenth of their time.
     for name in modules:
         importlib.import_module(name)
-    _importer.has_imported = _importer.has_imported_itself = True
+    _importer.has_imported = True
 
 
 def _freeze_memory() -> None:
+    learner_module_names()  # so that ranks examine only what they import themselves
     gc.freeze()  # So the collector neither touches nor copies pages shared by fork.
     gc.enable()
-    _collapse_pages()
+    collapse_pages()
 
 
 def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
@@ -117,28 +110,3 @@ def preload(modules: Sequence[str] = GRADER_MODULES) -> None:
         # init_process_group empties this cache. Emptying it here saves ranks from copying its pages.
         rules.clear_lru_cache()
     _freeze_memory()
-
-
-def _collapse_pages() -> None:
-    """Ask the kernel to collect this process's memory into pages of 2 MB (Linux 6.1 and later).
-
-    Then a fork copies only a few hundred entries of the page table instead of forty thousand, and a rank's
-    exit frees equally few. When a rank writes to a large page, its view of the page is split and 4 kB are
-    copied, as before.
-    """
-    if not _importer.has_imported_itself:
-        # The memory is shared with the parent process, so all of it would be copied.
-        return
-    if not (maps := Path("/proc/self/maps")).exists():
-        return
-    madvise = ctypes.CDLL(None).madvise
-    for line in maps.read_text(encoding="utf-8").splitlines():
-        span, rights, *_, inode = line.split()[:5]
-        if rights == "rw-p" and inode == "0":
-            first, end = (int(address, 16) for address in span.split("-"))
-            first, end = (
-                -(-first // _HUGE_PAGE_BYTES) * _HUGE_PAGE_BYTES,
-                end // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES,
-            )
-            if first < end:
-                madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_COLLAPSE)
