@@ -8,6 +8,8 @@ from helpers.trace.mismatch import at
 from helpers.trace.waits import StuckWorld
 from helpers.trace.wording import describe_tag
 
+_TO_ITSELF_ADVICE = "A rank cannot exchange messages with itself: copy the tensor instead."
+
 
 @cause("missing wait", Priority.WRONG_LINE)
 def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
@@ -28,6 +30,23 @@ def find_missing_wait(world: StuckWorld) -> Diagnosis | None:
                     "transfer may be cancelled.",
                     (other.rank,),
                 )
+    return None
+
+
+@cause("receive from itself", Priority.WRONG_LINE)
+def find_receive_from_itself(world: StuckWorld) -> Diagnosis | None:
+    """Find a receive from any rank, in a group whose only member is the receiving rank."""
+    for wait in world.call_waits:
+        call = wait.event
+        if call.op == "recv" and call.peer is None and set(call.group_ranks) == {wait.rank}:
+            return world.diagnosis(
+                "unmatched",
+                f"Rank {wait.rank} waits for itself: its {call.call}{at(call)} accepts a message from any "
+                f"rank of its group, but rank {wait.rank} is the only rank of this group.",
+                f"{_TO_ITSELF_ADVICE} If the message should come from a different rank, receive it in a "
+                "group that contains this rank, too.",
+                (wait.rank,),
+            )
     return None
 
 
@@ -98,7 +117,7 @@ def _describe_cycle(cycle: list[int], world: StuckWorld) -> Diagnosis:
     chain = " -> ".join(str(rank) for rank in [*cycle, cycle[0]])
     if len(cycle) == 1:
         summary = f"Rank {cycle[0]} waits for itself."
-        advice = "A rank cannot exchange messages with itself: copy the tensor instead."
+        advice = _TO_ITSELF_ADVICE
     elif ops == {"send"}:
         summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
         advice = (

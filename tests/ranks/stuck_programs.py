@@ -467,3 +467,16 @@ def monitored_barrier_against_another_collective(rank: int, n: int) -> None:
     if rank == 0:
         dist.monitored_barrier(timeout=timedelta(minutes=5))
     dist.all_reduce(one())
+
+
+@stuck("unmatched", world_size=1)
+def receive_in_a_world_of_its_own(rank: int, n: int) -> None:
+    dist.irecv(one()).wait()
+
+
+@stuck("unmatched")
+def receive_in_a_group_of_its_own(rank: int, n: int) -> None:
+    groups = [dist.new_group([member]) for member in range(n)]
+    if rank == 1:
+        dist.recv(one(), group=groups[rank])
+    dist.barrier()

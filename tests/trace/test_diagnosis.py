@@ -263,6 +263,20 @@ EXPECTED = {
         "their calls do not show why",
         "must have its counterpart",
     ),
+    "receive_in_a_world_of_its_own": (
+        "receive from itself",
+        "unmatched",
+        (0,),
+        "Rank 0 waits for itself: its irecv",
+        "copy the tensor",
+    ),
+    "receive_in_a_group_of_its_own": (
+        "receive from itself",
+        "unmatched",
+        (1,),
+        "rank 1 is the only rank of this group",
+        "a group that contains this rank",
+    ),
 }
 """Name -> first cause, kind, guilty ranks, words of the summary, words of the advice."""
 
