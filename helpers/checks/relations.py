@@ -277,6 +277,7 @@ def advise(
     returned = [value for execution, *_ in wrong for value in execution.run.values]
     if shape.returned_call and all(value is None for value in returned):
         return _RESULT_OF_CALL_ADVICE.format(call=shape.returned_call)
+    returned += [value for execution in passed_cases for value in execution.run.values]
     if shape.may_return_nothing and all(value is None for value in returned):
         return PRINTED_ONLY_ADVICE if any(executions[0].run.output) else NOTHING_RETURNED_ADVICE
     # a sentence that explains only some of the wrong ranks is at best half of the explanation

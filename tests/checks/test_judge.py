@@ -17,7 +17,7 @@ from helpers.checks.failure_advice import CrashAdvice, HangAdvice
 from helpers.checks.judge import judge
 from helpers.checks.kinds import Kind
 from helpers.checks.missing_files import missing_file_advice
-from helpers.checks.relations import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE
+from helpers.checks.relations import NOTHING_RETURNED_ADVICE, PRINTED_ONLY_ADVICE, advise
 from helpers.checks.rules import Calls, OnlyCalls
 from helpers.checks.rules_collectives import Root
 from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
@@ -156,6 +156,10 @@ def test_reports_empty_answer() -> None:
     assert advice_for([None, X]) not in general
     # an explicit `return None` is intended
     assert advice_for([None, None], may_return_nothing=False) not in general
+    passed = [Execution(case(), ran([X, X]))]
+    shape = AnswerShape(may_return_nothing=True)
+    advice = advise([Execution(case(), ran([None, None]))], passed, shape)
+    assert advice == "This rank returned None. Does every path have a `return`?"
 
 
 def test_advice_describes_relation_to_right_value() -> None:
