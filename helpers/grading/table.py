@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 _MAX_BYTES = 20_000_000
 _SEPARATOR_PATTERN = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+_QUOTED_PATTERN = re.compile(r'"[^"]*"')
 _DECIMAL_COMMA_PATTERN = re.compile(r"\s*-?\d+,\d+\s*")
 
 
@@ -43,7 +44,7 @@ def read_table(path: Path, name: str) -> list[Row]:
     """
     text = read_text(path, name)
     separator = _SEPARATOR_PATTERN.match(text)
-    head = text.partition("\n")[0]
+    head = _QUOTED_PATTERN.sub("", text).partition("\n")[0]
     delimiter = separator[1] if separator else max(",;\t", key=head.count)
     lines = io.StringIO(text, newline="")
     before = 1

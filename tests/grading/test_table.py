@@ -34,6 +34,12 @@ def test_ignores_separator_line(tmp_path: Path) -> None:
     assert rows == [Row(2, ("learner", "points")), Row(3, ("Ann, Lee", "1,5"))]
 
 
+def test_separator_may_occur_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text('"a; b; ""c""; d",points\nAnn Lee,1.5\n')
+    rows = read_table(tmp_path / "table.csv", "The table")
+    assert [row.cells for row in rows] == [('a; b; "c"; d', "points"), ("Ann Lee", "1.5")]
+
+
 def test_rows_have_line_numbers_of_file(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text('a,b\n\n"one\ntwo",c\n\nd,e\n')
     assert [row.line for row in read_table(tmp_path / "table.csv", "The table")] == [1, 3, 6]
