@@ -24,9 +24,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from helpers.ranks import launcher, magics
 from tests.template import template, wait_for_template
+
+# On a busy machine, drawing an example may take long.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 LEAK_S = 5.0
 ORDINARY_S = 250

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from helpers.answers.build import Answer, Problem, build_answer, normalize
@@ -20,9 +20,7 @@ from helpers.answers.listing import parse_quietly
 from helpers.answers.notebook import UnreadableNotebook, read_notebook
 from helpers.answers.reader import read_answers
 
-QUICK = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
-)
+QUICK = settings(max_examples=100, database=None)
 SOAK = settings(QUICK, max_examples=20_000)
 
 NAMES = ["f", "g", "C", "x", "xs", "run", "launch", "_", "__name__", "é", "\ufb01"]

@@ -44,7 +44,7 @@ def often(*strategies: Any) -> Callable[[Test], tuple[Test, Test]]:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
     def times(test: Test, count: int) -> Test:
-        told = settings(max_examples=count, deadline=None, suppress_health_check=checks)
+        told = settings(max_examples=count, suppress_health_check=checks)
         return told(given(*strategies)(test))
 
     def twice(test: Test) -> tuple[Test, Test]:
@@ -303,7 +303,7 @@ def a_notebook_is_read(path: Path, content: bytes) -> None:
     "count", [5, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 )
 def test_reads_or_reports_any_notebook(count: int, tmp_path: Path) -> None:
-    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck))
     @given(NOTEBOOKS.map(lambda told: json.dumps(told).encode()) | st.binary(max_size=50))
     def read(content: bytes) -> None:
         a_notebook_is_read(tmp_path / "02_blocking_p2p.ipynb", content)

@@ -351,7 +351,7 @@ NAME = st.text(
 ).filter(lambda name: name not in {".", ".."} and len(name.encode()) < 120)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(NAME, NAME), max_size=6, unique=True),
     st.lists(NAME, max_size=4, unique=True),

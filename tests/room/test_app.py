@@ -265,14 +265,14 @@ def test_stores_printable_names_or_rejects_them(client: TestClient, name: bytes)
 
 
 @given(body=st.binary(max_size=300) | JSON.map(lambda data: msgspec.json.encode(data)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_tolerates_arbitrary_bytes(client: TestClient, eve: dict[str, str], body: bytes) -> None:
     for path in ("/api/events", "/api/join"):
         assert client.post(path, content=body, headers=eve).status_code in {200, 400}
 
 
 @given(events=st.lists(EVENTS, max_size=3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_stores_or_rejects_malformed_events(
     client: TestClient, eve: dict[str, str], events: list[dict[str, Any]]
 ) -> None:
@@ -283,7 +283,7 @@ def test_stores_or_rejects_malformed_events(
 @given(
     name=st.text(max_size=200) | st.sampled_from(["<script>alert(1)</script>", "\u202eanA", "\0\n"])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_displayable_name_is_one_printable_line(name: str) -> None:
     shown = app_module._displayable_name(name)
     assert 0 < len(shown) <= 60 and shown.isprintable()
