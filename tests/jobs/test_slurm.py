@@ -14,7 +14,7 @@ from helpers.answers.build import Answer
 from helpers.answers.reader import read_answers
 from helpers.course.workspace import find_workspace
 from tests.jobs.slurm import NODES, run_command, slurm, why_not
-from tests.submission_files import PRELUDE, all_samples
+from tests.submission_files import PRELUDE, samples_of
 
 JOB_S = 90.0
 
@@ -49,7 +49,7 @@ def _scripts() -> dict[str, str]:
     path = find_workspace().solutions / "22_launchers_and_backends.ipynb"
     reference = read_answers(path, ["slurm_script"])["slurm_script"]
     assert isinstance(reference, Answer)
-    kept = [s for s in all_samples() if s.exercise == "slurm_script" and s.right]
+    kept = [s for s in samples_of("slurm_script") if s.right]
     kept = [s for s in kept if not re.search(r"nproc.per.node[= ](gpu|auto)", s.source)]
     return {"reference": reference.source} | {str(s): f"{PRELUDE}\n{s.source}" for s in kept}
 

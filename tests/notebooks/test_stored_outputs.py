@@ -47,13 +47,14 @@ GLOO_TIMEOUT = "0:30:00"
 
 def nbval(notebook: Path, python: str) -> subprocess.CompletedProcess[str]:
     """Run `pytest --nbval` in the notebook's folder, comparing outputs."""
-    words = [python, "-m", "pytest", "--nbval", "--nbval-current-env"]
+    words = [python, "-m", "pytest", "-p", "nbval.plugin", "--nbval", "--nbval-current-env"]
     words += ["-p", "tests.notebooks.as_in_jupyterlab", "-p", "no:cacheprovider"]
     words += ["-q", "--color=no", "--rootdir", ".", "-c", "/dev/null", notebook.name]
     return subprocess.run(
         words,
         cwd=notebook.parent,
-        env=environment(notebook.parent),
+        # other plugins, such as hypothesis, take a second to import
+        env=environment(notebook.parent) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

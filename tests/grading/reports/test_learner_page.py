@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 
@@ -157,29 +158,30 @@ def test_shows_valid_picture_with_size() -> None:
     assert int(image["width"]) == 660 and int(image["height"]) == 220
 
 
-def _changed(at: int, byte: int) -> str:
-    data = bytearray(base64.b64decode(picture()))
-    data[at] = byte
-    return base64.b64encode(data).decode()
+def _with_byte(png: bytes, at: int, byte: int) -> bytes:
+    return png[:at] + bytes([byte]) + png[at + 1 :]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "",
-        "no base64 <script>",
-        base64.b64encode(b"<svg onload=alert(1)>").decode(),
-        base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode(),
-        base64.b64encode(base64.b64decode(picture()) + b"<script>").decode(),
-        base64.b64encode(base64.b64decode(picture())[:-20]).decode(),
-        _changed(17, 200),  # 13 million pixels wide
-        _changed(60, 0),
-        picture() + "\n" + picture(),
-        "A" * 3_000_000,
-        "\ud800" + picture(),
-    ],
-)
-def test_omits_damaged_pictures(bad: str) -> None:
+DAMAGED: dict[str, Callable[[bytes], str | bytes]] = {
+    "empty": lambda png: "",
+    "no base64": lambda png: "no base64 <script>",
+    "SVG": lambda png: b"<svg onload=alert(1)>",
+    "only a signature": lambda png: b"\x89PNG\r\n\x1a\n" + bytes(40),
+    "more after the end": lambda png: png + b"<script>",
+    "cut off": lambda png: png[:-20],
+    "13 million pixels wide": lambda png: _with_byte(png, 17, 200),
+    "a changed byte": lambda png: _with_byte(png, 60, 0),
+    "two pictures": lambda png: picture() + "\n" + picture(),
+    "2 MB": lambda png: "A" * 3_000_000,
+    "a surrogate": lambda png: "\ud800" + picture(),
+}
+"""Functions that take the bytes of a PNG, and return a damaged picture: bytes, or their base64 form."""
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_omits_damaged_pictures(kind: str) -> None:
+    damaged = DAMAGED[kind](base64.b64decode(picture()))
+    bad = damaged if isinstance(damaged, str) else base64.b64encode(damaged).decode()
     assert checked_png(bad) is None
     page = page_of(record("Ada", exercise(picture=bad)))
     assert not [tag for tag in page.tags if tag.name == "img"]
