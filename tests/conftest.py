@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import sys
@@ -22,11 +23,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
 from helpers.ranks import launcher, magics
+from helpers.ranks.processes import living_children
 from tests.template import template, wait_for_template
 
 # On a busy machine, drawing an example may take long.
@@ -35,6 +36,7 @@ settings.load_profile("busy")
 
 LEAK_S = 5.0
 ORDINARY_S = 250
+_numbers = itertools.count()
 
 # Processes that tests start use this folder; its `sitecustomize` explains why.
 QUICK = str(Path(__file__).with_name("quick"))
@@ -75,10 +77,15 @@ def _deadline(item: pytest.Item) -> float:
     return float(marker.args[0]) if marker is not None and marker.args else 0.0
 
 
+@pytest.fixture(scope="session")
+def progress_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("progress")
+
+
 @pytest.fixture(autouse=True)
-def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_progress(progress_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests from changing the learner's progress, and live views from changing compared outputs."""
-    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(progress_folder / f"{next(_numbers)}.json"))
     monkeypatch.delenv("REAL_RANKS_WORK", raising=False)
     monkeypatch.setenv("REAL_RANKS_LIVE", "0")
 
@@ -86,10 +93,10 @@ def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
     """Fail the test that leaves a process, a descriptor or a file of ranks behind."""
-    processes, descriptors, folders = set(psutil.pids()), _descriptors(), _folders()
+    processes, descriptors, folders = _processes(), _descriptors(), _folders()
     yield
     magics.end_live_world("the test has ended")
-    _settle(lambda: _processes_since(processes), "processes")
+    _settle(lambda: _processes() - processes, "processes")
     _settle(lambda: _descriptors() - descriptors, "descriptors")
     _settle(lambda: _folders() - folders, "folders")
 
@@ -125,20 +132,16 @@ def _settle(left: Callable[[], set[object]], what: str) -> None:
         time.sleep(0.02)
 
 
-def _processes_since(before: set[int]) -> set[object]:
-    """Return the descendants of this process that are not in `before`, except the rank server."""
+def _processes() -> set[object]:
+    """Return the ids of this process's running descendants, except the rank server; none without /proc."""
     held = launcher.current_connection()
     found: set[object] = set()
-    for process_id in set(psutil.pids()) - before:
-        try:
-            process = psutil.Process(process_id)
-            if process.status() == psutil.STATUS_ZOMBIE or (held and held.pid == process_id):
-                continue
-            if os.getpid() in {parent.pid for parent in process.parents()}:
-                found.add((process_id, process.name()))
-        except psutil.NoSuchProcess:
-            continue
-    return found
+    parents = [os.getpid()]
+    while parents:
+        children = living_children(parents.pop())
+        parents += children
+        found.update(children)
+    return found - {held.pid if held else 0}
 
 
 def _descriptors() -> set[object]:
@@ -164,8 +167,9 @@ def _folders() -> set[object]:
     """Return the folders of ranks in the temp directory, and those of worlds that have not ended."""
     held = launcher.current_connection()
     mine = Path(held.site.scratch) if held is not None and not held.closed else None
-    found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
-    found.discard(mine)
+    temp = Path(tempfile.gettempdir())
+    names = [name for name in os.listdir(temp) if name.startswith(f"real-ranks-{os.getpid()}-")]
+    found: set[object] = {temp / name for name in names} - {mine}
     return found | (set(mine.glob("world-*")) if mine is not None else set())
 
 

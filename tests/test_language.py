@@ -7,7 +7,9 @@ import io
 import json
 import re
 import tokenize
+from bisect import bisect
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,26 +110,19 @@ def _prose_of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
         return  # a cell with magics: its Markdown neighbors say the same
 
 
-def names(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each function and class, and the name of the module."""
-    yield 1, path.stem
+def definitions(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and first line of the docstring of the module and of each function and class in it."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.lineno, node.name
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            line, name = (
+                (1, path.stem) if isinstance(node, ast.Module) else (node.lineno, node.name)
+            )
+            yield line, name, (ast.get_docstring(node) or "").split("\n")[0]
 
 
 def is_vague(name: str) -> bool:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removeprefix("test_")
     return NAME.fullmatch(words) is not None and name not in ALLOWED_NAMES
-
-
-def first_words(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and first line of each docstring."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if text := ast.get_docstring(node):
-            yield node.body[0].lineno, text.split("\n")[0]
 
 
 def files() -> list[Path]:
@@ -141,23 +136,27 @@ def files() -> list[Path]:
 
 def problems(path: Path) -> list[str]:
     found = []
-    for place, text in prose_of(path):
-        # a sentence may continue on the next line
-        text = re.sub(r"\s*\n[\s#]*", " ", text.lstrip("rf\"'# "))
-        for wrong, right in [*INSTEAD.items(), *SYNTAX.items()]:
-            for match in re.finditer(wrong, text):
-                around = text[max(0, match.start() - 40) : match.end() + 40]
-                if not ALLOWED.search(around):
-                    found.append(f"{place}: {match[0]!r} -> {right}: ...{around}...")
-    if path.suffix == ".py":
-        found += [
-            f"line {line}: {text!r} -> Return, Run, Read, Raise, Check, ..."
-            for line, text in first_words(path)
-            if FIRST_WORD.match(text)
-        ]
+    # a sentence may continue on the next line
+    prose = [
+        (place, re.sub(r"\s*\n[\s#]*", " ", text.lstrip("rf\"'# ")))
+        for place, text in prose_of(path)
+    ]
+    # search all texts at once, because a file has thousands
+    whole = "\n".join(text for _, text in prose)
+    starts = [*accumulate((len(text) + 1 for _, text in prose), initial=0)]
+    for wrong, right in [*INSTEAD.items(), *SYNTAX.items()]:
+        for match in re.finditer(wrong, whole, re.MULTILINE):
+            place, text = prose[number := bisect(starts, match.start()) - 1]
+            start, end = match.start() - starts[number], match.end() - starts[number]
+            around = text[max(0, start - 40) : end + 40]
+            if not ALLOWED.search(around):
+                found.append(f"{place}: {match[0]!r} -> {right}: ...{around}...")
+    for line, name, text in definitions(path) if path.suffix == ".py" else ():
+        if FIRST_WORD.match(text):
+            found.append(f"line {line}: {text!r} -> Return, Run, Read, Raise, Check, ...")
         # programs are written as strangers write them
-        if "programs" not in path.parts:
-            found += [f"line {line}: rename {name}" for line, name in names(path) if is_vague(name)]
+        if "programs" not in path.parts and is_vague(name):
+            found.append(f"line {line}: rename {name}: it does not say what it does or is")
     return found
 
 
