@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import nbformat
 import pytest
 
-from helpers.course.export import store_without_widgets
+from helpers.course.export import PlainWidgets, store_without_widgets
 from helpers.views.live import WIDGET_VIEW
 
 VIEW = {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}
@@ -37,6 +38,15 @@ def test_keeps_widgets_of_other_libraries() -> None:
     other, own = (output["data"] for output in content["cells"][1]["outputs"])
     assert WIDGET_VIEW in other and WIDGET_VIEW not in own
     assert "widgets" in content["metadata"]
+
+
+def test_exports_text_instead_of_widgets() -> None:
+    made = nbformat.from_dict(notebook({"text/plain": "Run this cell again"}, {}))
+    exported, _ = PlainWidgets(enabled=True)(made, {})  # type: ignore[no-untyped-call]
+    text, widget = (output["data"] for output in exported["cells"][1]["outputs"])
+    assert text == {"text/plain": "Run this cell again"}
+    assert widget == {WIDGET_VIEW: VIEW}  # without a text, there is nothing else to show
+    assert "widgets" not in exported["metadata"]
 
 
 @pytest.mark.parametrize(
