@@ -193,13 +193,16 @@ def learner_module_names() -> list[str]:
     fork ranks: a rank that touched all of its two thousand modules would copy the memory of most of them.
     """
     found = _learner_modules
-    new = list(itertools.takewhile(lambda name: name != found.last_module, reversed(sys.modules)))
+    # Without a function in Python, this is one step for other threads, which may be importing modules.
+    new = list(itertools.takewhile(found.last_module.__ne__, reversed(sys.modules)))
     if new:
         found.last_module = new[0]
     found.names += [
         name
         for name in reversed(new)
-        if name not in {"__main__", *found.names} and is_learner_module(sys.modules[name])
+        if name not in {"__main__", *found.names}
+        and (module := sys.modules.get(name)) is not None
+        and is_learner_module(module)
     ]
     found.names = [name for name in found.names if name in sys.modules]
     return list(found.names)
