@@ -22,7 +22,9 @@ from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.
 MAX_BUDGET_FACTOR = 10
-_CHARGE_INTERVAL_S = 0.05
+# Limits of the interval between two charges. A charge reads dozens of files for each rank, so it is made only
+# after a fortieth of the remaining budget.
+_MIN_CHARGE_INTERVAL_S, _MAX_CHARGE_INTERVAL_S = 0.05, 1.0
 
 
 def rank_pids(world: World) -> list[int]:
@@ -80,7 +82,8 @@ class Budget:
         """Charge the time until `now`; return whether the budget is used up."""
         if self._seconds == math.inf:
             return False
-        if now - self._last < _CHARGE_INTERVAL_S:
+        interval_s = min(max(self._left / 40, _MIN_CHARGE_INTERVAL_S), _MAX_CHARGE_INTERVAL_S)
+        if now - self._last < interval_s:
             return self._left <= 0 or now >= self._end
         ran_ns, queued_ns = self._measure_increase()
         elapsed_s, self._last = now - self._last, now

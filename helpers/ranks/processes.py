@@ -55,7 +55,7 @@ def children_of(pid: int) -> Iterator[int]:
     with suppress(OSError):  # The process may exit at any moment.
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
-                text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="utf-8")
+                text = _read(f"/proc/{pid}/task/{task}/children")
                 yield from (int(word) for word in text.split())
 
 
@@ -66,8 +66,20 @@ def living_children(pid: int) -> list[int]:
 
 def _state(pid: int) -> str:
     with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
     return ""
+
+
+def _read(path: str) -> str:
+    """Return the text of a file of /proc. `Path.read_text` takes several times as long."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(fd)
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 def namespace_pid(pid: int) -> int:
