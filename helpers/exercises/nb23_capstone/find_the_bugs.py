@@ -12,6 +12,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -38,6 +39,11 @@ class Script:
     accumulate: int
     limit: float
     steps: int
+
+    @cached_property
+    def in_one_process(self) -> tuple[list[Named], tuple[Named, float]]:
+        """The result of `train_in_one_process`."""
+        return train_in_one_process(self)
 
     def parts(self, coordinate: int) -> list[list[int]]:
         """Return the windows of each of a data coordinate's microbatches, in order."""
@@ -71,7 +77,7 @@ class Script:
             yield Finding("`model.head.weight` is no longer `model.table.weight`", TIED_ADVICE)
         yield from self.other_routes(values)
         yield from self.wrong_gradients(values)
-        after, _ = train_in_one_process(self)
+        after, _ = self.in_one_process
         for step, wanted in enumerate(after):
             for rank, value in enumerate(values):
                 for name, weight in wanted.items():
@@ -138,7 +144,7 @@ class Script:
 
     def wrong_gradients(self, values: list[Any]) -> Iterator[Finding]:
         """Yield the problems with the gradients of step 1, regardless of the factors used by the ranks."""
-        _, (right, norm) = train_in_one_process(self)
+        _, (right, norm) = self.in_one_process
         wanted = min(1.0, self.limit / (norm + 1e-6))
         scales: set[float] = set()
         for name, grad in right.items():
