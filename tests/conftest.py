@@ -44,8 +44,31 @@ if QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [QUICK, os.environ.get("PYTHONPATH")]))
 
 
-@pytest.hookimpl(trylast=True)  # run this after tests that were not selected have been removed
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark tests before some are deselected, and sort the remaining ones."""
+    _mark_cases_outside_samples(items)
+    yield
+    items[:] = _longest_first(items)
+
+
+def _mark_cases_outside_samples(items: list[pytest.Item]) -> None:
+    """Of each test marked `sample(n)`, mark all cases as extended except n, evenly spaced."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample") and not item.get_closest_marker("extended"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("sample")
+        assert marker is not None
+        count = len(group)
+        kept = {i * count // marker.args[0] for i in range(marker.args[0])}
+        for i, item in enumerate(group):
+            if i not in kept:
+                item.add_marker("extended")
+
+
+def _longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
     """Begin with the longest tests, so that no worker waits for one test at the end.
 
     Long tests are recognized by their deadlines. They need the cores, so half of the workers run them while
@@ -63,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rest = stretch - len(first)
         ordered += first + short[:rest]
         short = short[rest:]
-    items[:] = ordered + short
+    return ordered + short
 
 
 def pytest_collection_finish() -> None:

@@ -122,6 +122,7 @@ def test_explains_absent_names(core: Path, name: str) -> None:
     assert last.endswith(f"and so no {name}")
 
 
+@pytest.mark.extended
 def test_listeners_are_imported_after_checks() -> None:
     program = (
         "import sys, helpers.checks.check, helpers.course.cli; "

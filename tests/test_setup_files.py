@@ -120,6 +120,7 @@ def test_make_installs_pinned_versions_through_pip() -> None:
     assert definition.endswith(" -c constraints.txt")
 
 
+@pytest.mark.extended
 def test_installed_versions_match_pins() -> None:
     other = {
         name: str(version)
@@ -140,6 +141,7 @@ def make(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "last"),
     [

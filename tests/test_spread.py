@@ -48,6 +48,7 @@ def written_texts(path: Path) -> str:
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("heading", HEADINGS)
 def test_one_file_contains_each_heading(heading: str) -> None:
     paths = [path for kind in ("py", "html", "md", "js") for path in HELPERS.rglob(f"*.{kind}")]

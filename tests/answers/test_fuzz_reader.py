@@ -169,18 +169,21 @@ def test_random_bytes_raise_only_unreadable_notebook(content: bytes) -> None:
     fuzz_bytes(content)
 
 
+@pytest.mark.extended
 @QUICK
 @given(values)
 def test_random_json_raises_only_unreadable_notebook(value: Any) -> None:
     fuzz_json(value)
 
 
+@pytest.mark.extended
 @QUICK
 @given(cells, st.integers(0, 2**32))
 def test_reads_or_reports_damaged_notebooks(sources: list[str], seed: int) -> None:
     fuzz_mutated(sources, seed)
 
 
+@pytest.mark.extended
 @settings(QUICK, max_examples=300)
 @given(cells)
 def test_builds_random_code_without_crash(sources: list[str]) -> None:

@@ -105,6 +105,7 @@ def test_stripping_keeps_line_numbers() -> None:
     assert strip_magics("%%time\n" + source).count("\n") == source.count("\n") + 1
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "piece",
     [

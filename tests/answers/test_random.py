@@ -118,6 +118,7 @@ def compare(seed: int) -> bool:
     return True
 
 
+@pytest.mark.extended
 def test_random_programs_behave_as_in_kernel() -> None:
     compared = sum(compare(seed) for seed in range(400))
     assert compared > 200

@@ -302,6 +302,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("title", HOSTILE)
 def test_hostile_cell_does_not_affect_caller(tmp_path: Path, title: str) -> None:
     hostile = HOSTILE[title] + "\ndef g(): return x\n"
@@ -324,6 +325,7 @@ def test_deadline_ends_child_process(tmp_path: Path) -> None:
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
 
 
+@pytest.mark.extended
 def test_deadline_or_memory_cap_ends_reading(tmp_path: Path) -> None:
     path = save(tmp_path, *[code("x = [1, 2]\n" * 80_000)] * 19, code("def f(): return x"))
     with pytest.raises(UnreadableNotebook, match="could not be read|more memory"):

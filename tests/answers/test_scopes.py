@@ -101,6 +101,7 @@ def test_finds_every_binding_form() -> None:
     assert compare(ODD, "odd") == 4
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("chosen", CHOSEN)
 def test_finds_same_names_as_symtable(chosen: str) -> None:
     root = STDLIB / chosen

@@ -82,6 +82,7 @@ PRINTED = """page => [...page.querySelectorAll(".rr-page")].map(part => {
 })"""
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(120)
 def test_printed_run_shows_finished_picture(playwright: Playwright, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -43,6 +43,7 @@ def test_front_page_plays_first_run(pages: Path, page: Page) -> None:
     expect(page.locator(".rr-count").first).to_have_text(re.compile(r"^[1-5] / "))
 
 
+@pytest.mark.extended
 def test_pages_have_titles_and_preview_images(pages: Path, page: Page) -> None:
     expected = {
         "02_blocking_p2p.html": "02 · Blocking send and receive · Real Ranks",
@@ -58,6 +59,7 @@ def test_pages_have_titles_and_preview_images(pages: Path, page: Page) -> None:
         assert picture and (pages / picture).is_file()
 
 
+@pytest.mark.extended
 def test_published_page_contains_its_address(tmp_path: Path) -> None:
     told: list[Path] = []
     address = "https://example.org/course"
@@ -69,6 +71,7 @@ def test_published_page_contains_its_address(tmp_path: Path) -> None:
     assert [path.name for path in told] == ["02_blocking_p2p.html", "index.html"]
 
 
+@pytest.mark.extended
 def test_outputs_below_stubs_mention_reference_solution(pages: Path, page: Page) -> None:
     page.goto((pages / "02_blocking_p2p.html").as_uri())
     passed = page.locator(".jp-Cell", has_text="Exercise 2.1: Ping-pong (").filter(
@@ -85,6 +88,7 @@ def test_every_notebook_has_description() -> None:
         assert 40 < len(words) < 300 and not re.search(r"[`*:]$|\*\*|```|\]\(", words), path.name
 
 
+@pytest.mark.extended
 def test_links_connect_front_page_and_notebooks(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     page.get_by_role("link", name="02 ·").click()
@@ -121,6 +125,7 @@ def test_published_page_contains_no_solution(pages: Path) -> None:
     assert "BEGIN SOLUTION" not in text and "Exercise 2.1: Ping-pong" in text
 
 
+@pytest.mark.extended
 def test_front_page_is_accessible(pages: Path, page: Page) -> None:
     page.goto((pages / "index.html").as_uri())
     found = Axe().run(page)

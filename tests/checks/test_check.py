@@ -74,6 +74,7 @@ def test_result_exposes_arguments_of_failed_case(
 TRIPLED = IMPORTS + RIGHT.replace("dist.send(ball, dst=0)", "dist.send(ball * 3, dst=0)")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("live", ["0", "1"])
 def test_failed_case_run_has_tensor_values(
     live: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,6 +91,7 @@ def test_failed_case_run_has_tensor_values(
     assert held and all(bool(text) == (live == "1") for text in held), held
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("cell", "file", "advice"),
     [
@@ -119,6 +121,7 @@ def test_every_check_kind_hides_neighboring_files(
     assert Path.cwd() == tmp_path
 
 
+@pytest.mark.extended
 def test_answer_can_inspect_and_compile_functions() -> None:
     source = (
         "import inspect, torch\n"

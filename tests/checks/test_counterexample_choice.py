@@ -67,6 +67,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 """
 
 
+@pytest.mark.extended
 def test_prefers_larger_blocks_to_single_elements() -> None:
     label = shown_case(check_source("transpose_blocks", NOT_TRANSPOSED)).label
     assert label.startswith("2 ranks, a 4x6 matrix") or label.startswith("2 ranks, a 6x4 matrix")
@@ -127,6 +128,7 @@ def test_hidden_result_skips_smaller_case_search() -> None:
     assert {shown_case(result).label} <= {case.label for case in exercise.draw()}
 
 
+@pytest.mark.extended
 def test_small_numbers_advice_needs_several_passes() -> None:
     # each rank forwards its own chunk instead of the sum
     own = """

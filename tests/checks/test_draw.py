@@ -13,6 +13,7 @@ from helpers.checks.draw import FLOATS, INTEGERS, Draw, draw_world_sizes, plan_d
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
+@pytest.mark.sample(20)
 def test_draws_depend_only_on_secret() -> None:
     def draw_lists(seed: str) -> list[list[int]]:
         return [draw.tensor((5,), torch.int64).tolist() for draw in plan_draws(SIZES, 24, seed)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from helpers import launch
@@ -39,6 +40,7 @@ def hold(rank: int, world_size: int) -> dict[str, Any]:
     return counted
 
 
+@pytest.mark.extended
 def test_counts_unreleased_tensors_of_block() -> None:
     assert launch(hold, 1).values[0] == {
         "a view in a list": 1000,
@@ -60,6 +62,7 @@ def gathered(rank: int, world_size: int) -> tuple[int, int]:
         return kept, held(most=1000)
 
 
+@pytest.mark.extended
 def test_collective_result_is_freed_without_references() -> None:
     assert launch(gathered, 2).values == [(3000, 1000)] * 2
 
@@ -71,5 +74,6 @@ def sizes(rank: int, world_size: int) -> list[int]:
         return held.sizes
 
 
+@pytest.mark.extended
 def test_lists_storage_sizes_of_last_count() -> None:
     assert launch(sizes, 1).values[0] == [1000, 40]

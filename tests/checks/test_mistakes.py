@@ -236,6 +236,7 @@ LIKE = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("body", "says"), LIKE.values(), ids=LIKE)
 def test_matching_answer_gets_mistake_sentence(exercise: Exercise, body: str, says: str) -> None:
     assert says in advice(check_body(exercise, body))
@@ -251,6 +252,7 @@ UNLIKE = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("body", UNLIKE.values(), ids=UNLIKE)
 def test_unmatched_answer_gets_no_sentence(exercise: Exercise, body: str) -> None:
     sentences = [mistake.words for mistake in known_mistakes(exercise)]
@@ -280,6 +282,7 @@ def total(rank, world_size, x):
 """
 
 
+@pytest.mark.extended
 def test_mistake_can_edit_any_right_answer(exercise: Exercise) -> None:
     mistakes.answers_path(exercise).write_text(EDITS)
     mistakes.clear_caches()
@@ -336,6 +339,7 @@ def test_hides_conflicting_sentences_for_equal_behavior(exercise: Exercise) -> N
     assert proof.is_rejected and not proof.is_own
 
 
+@pytest.mark.extended
 def test_adds_mistake_after_last_mistake(exercise: Exercise, tmp_path: Path) -> None:
     path = mistakes.answers_path(exercise)
     first = "# %% first\n# Nothing is summed.\n- dist.all_reduce(result)\n\n"
@@ -366,6 +370,7 @@ def test_stores_similar_mistake_as_edit(exercise: Exercise, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.extended
 def test_adds_wrong_answer_as_mistake(exercise: Exercise, tmp_path: Path) -> None:
     file = tmp_path / "three_times.py"
     file.write_text(
@@ -397,6 +402,7 @@ def test_refuses_unusable_mistake(
     assert mistakes.answers_path(exercise).read_text() == FILE
 
 
+@pytest.mark.extended
 def test_looks_up_each_behavior_once(exercise: Exercise, monkeypatch: pytest.MonkeyPatch) -> None:
     matches: dict[str, str] = {}
     first = check_body(exercise, "return x", matches)

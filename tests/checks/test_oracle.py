@@ -66,6 +66,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield sizes
 
 
+@pytest.mark.extended
 def test_judges_by_reference_values(reference: Callable[[str], None]) -> None:
     reference(SUM)
     assert check_source(SUM).passed

@@ -48,6 +48,7 @@ def check_script(source: str, *ways: str) -> CheckResult:
     return grade(exercise, answer, lambda index: f"cell {index}")
 
 
+@pytest.mark.extended
 def test_right_answer_passes_fork_and_torchrun() -> None:
     result = check_script(RIGHT, "fork", "torchrun")
     assert result.passed, verdict_text(result)

@@ -48,6 +48,7 @@ def shown_case(result: CheckResult) -> CaseVerdict:
     return next(case for case in result.cases if not case.passed)
 
 
+@pytest.mark.extended
 def test_shows_case_with_small_numbers() -> None:
     case = shown_case(check_source(ADDS_NOTHING))
     numbers = [number for row in case.rows for number in re.findall(r"\d+", row.expected)]
@@ -55,6 +56,7 @@ def test_shows_case_with_small_numbers() -> None:
     assert SMALL_NUMBERS_ADVICE not in case.message
 
 
+@pytest.mark.extended
 def test_blames_large_numbers_if_small_pass() -> None:
     case = shown_case(check_source(IN_FLOAT32))
     assert case.message == SMALL_NUMBERS_ADVICE

@@ -98,6 +98,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_right_answers_pass_in_adversarial_world(body: str) -> None:
     result = check_body(body)
@@ -148,6 +149,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("body", "says"), WRONG.values(), ids=WRONG)
 def test_wrong_answers_fail_in_adversarial_world(body: str, says: str) -> None:
     result = check_body(body)
@@ -155,6 +157,7 @@ def test_wrong_answers_fail_in_adversarial_world(body: str, says: str) -> None:
     assert says in verdict_text(result), verdict_text(result)
 
 
+@pytest.mark.extended
 def test_rejects_answer_failing_in_later_calls() -> None:
     """The answer is rejected although each case passes when rerun in a separate world."""
     body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
@@ -213,12 +216,14 @@ NOTHING_EARLY = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
 def test_integer_mistakes_never_count_as_poison(body: str) -> None:
     result = check_body(body, WHOLE)
     assert not result.passed and first_advice(result) != POISON_ADVICE
 
 
+@pytest.mark.extended
 def test_shows_small_case_of_smallest_world() -> None:
     result = check_body("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
     first = next(case for case in result.cases if not case.passed)
@@ -226,6 +231,7 @@ def test_shows_small_case_of_smallest_world() -> None:
     assert first.label == "2 ranks, 3 elements", verdict_text(result)
 
 
+@pytest.mark.extended
 def test_rejects_answer_keeping_state_between_calls() -> None:
     """The answer keeps a number between calls, so calling it twice gives a wrong result."""
     result = check_body("""
@@ -264,6 +270,7 @@ def test_value_of_unexpected_type_fails(value: str) -> None:
     assert ODD[value] in result.unjudged and "report it" not in result.unjudged
 
 
+@pytest.mark.extended
 def test_huge_range_is_never_expanded() -> None:
     def judged_case(draw: Draw) -> Case:
         return replace(case(draw), right=lambda got, rank: str(sum(got)))
@@ -274,6 +281,7 @@ def test_huge_range_is_never_expanded() -> None:
         assert "no answer needs that many numbers" in verdict_text(result)
 
 
+@pytest.mark.extended
 def test_falsified_case_report_causes_no_fault() -> None:
     result = check_body("""
         import sys
@@ -284,6 +292,7 @@ def test_falsified_case_report_causes_no_fault() -> None:
     assert result.outcome is not Outcome.FAULT
 
 
+@pytest.mark.extended
 def test_right_values_can_differ_by_rank() -> None:
     def each(draw: Draw) -> Case:
         return Case(
@@ -362,6 +371,7 @@ def test_falsified_case_end_hides_no_call(body: str) -> None:
     assert result.points == 0
 
 
+@pytest.mark.extended
 def test_rule_breach_costs_only_affected_cases() -> None:
     result = check_body(
         "if len(x) > 2:\n    dist.barrier()\nx = x.clone()\ndist.all_reduce(x)\nreturn x", ONLY

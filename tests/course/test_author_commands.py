@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from click.testing import CliRunner
 
 from helpers.course.cli import main
 
 
+@pytest.mark.extended
 def test_mistakes_command_reports_each_answer() -> None:
     done = CliRunner().invoke(main, ["mistakes", "fit_amdahl"])
     assert done.exit_code == 0, done.output

@@ -87,6 +87,7 @@ def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.extended
 def test_build_outputs_and_reset_work_together(course: Path) -> None:
     built = run(course, "build")
     assert (built.returncode, built.stdout) == (0, "notebooks/02_topic.ipynb\n")
@@ -136,6 +137,7 @@ def test_progress_command_prints_next_step(course: Path) -> None:
     assert done.stdout.startswith("Next: ") and "DDP in an evening" in done.stdout
 
 
+@pytest.mark.extended
 def test_progress_command_writes_page(course: Path) -> None:
     done = run(course, "progress", "--html", "can_do.html")
     assert done.stdout == "Open can_do.html in a browser.\n", done.stderr
@@ -144,6 +146,7 @@ def test_progress_command_writes_page(course: Path) -> None:
     assert failed.returncode == 2 and "missing/can_do.html cannot be written" in failed.stderr
 
 
+@pytest.mark.extended
 def test_standard_output_contains_only_json(course: Path) -> None:
     progress = json.loads(run(course, "progress", "--json").stdout)
     assert progress["format"] == 1 and len(progress["exercises"]) > 100
@@ -156,6 +159,7 @@ def test_standard_output_contains_only_json(course: Path) -> None:
     assert first["ranks"][0].keys() >= {"rank", "given", "expected", "got"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -192,6 +196,7 @@ def test_full_disk_exits_with_code_2(course: Path) -> None:
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.extended
 def test_lab_copies_notebooks_and_passes_arguments(course: Path) -> None:
     run(course, "build")
     allow_root = ["--allow-root"] if os.geteuid() == 0 else []
@@ -209,6 +214,7 @@ def test_lab_copies_notebooks_and_passes_arguments(course: Path) -> None:
     assert "Your next step" in home.cells[1].outputs[0].data["text/html"]
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is warned")
 def test_lab_warns_of_running_as_root(course: Path) -> None:
     done = run(course, "lab", "--version")
@@ -223,6 +229,7 @@ def test_missing_solutions_message_suggests_whole_project(course: Path) -> None:
     assert "Get the whole project and run `make lab`" in done.stderr
 
 
+@pytest.mark.extended
 def test_printed_lab_url_opens_home(course: Path) -> None:
     run(course, "build")
     process = subprocess.Popen(
@@ -244,6 +251,7 @@ def test_printed_lab_url_opens_home(course: Path) -> None:
         process.communicate(timeout=DEADLINE_S)
 
 
+@pytest.mark.extended
 def test_lab_uses_folder_from_environment_variable(
     course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +265,7 @@ def test_lab_uses_folder_from_environment_variable(
     assert not (course / "work").exists()
 
 
+@pytest.mark.extended
 def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     notebook = find_workspace().solutions / "00_start_here.ipynb"
     done = run(course, "check", str(notebook), "--only", "0.1")
@@ -264,6 +273,8 @@ def test_checking_file_leaves_progress_unchanged(course: Path) -> None:
     assert not (course / "progress.json").exists()
 
 
+@pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "words",
     [
@@ -281,6 +292,8 @@ def test_check_accepts_notebook_names_and_paths(learner: Path, words: str) -> No
     assert "sandbox" not in done.stdout  # because the notebook belongs to the learner
 
 
+@pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "words",
     [
@@ -296,6 +309,7 @@ def test_check_accepts_exercises(learner: Path, words: str) -> None:
     assert done.returncode == 0 and "1 of 1 exercise passed." in done.stdout, done.stderr
 
 
+@pytest.mark.extended
 def test_check_works_inside_work_folder(learner: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(learner)}
     words = ("check", "00_start_here.ipynb", "--only", "0.1")
@@ -304,6 +318,7 @@ def test_check_works_inside_work_folder(learner: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.extended
 def test_foreign_notebook_check_mentions_missing_sandbox(learner: Path) -> None:
     other = learner / "inbox" / "00_start_here.ipynb"
     other.parent.mkdir()
@@ -312,6 +327,7 @@ def test_foreign_notebook_check_mentions_missing_sandbox(learner: Path) -> None:
     assert "These answers ran without a sandbox" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -326,6 +342,7 @@ def test_check_reports_missing_file_or_exercise(learner: Path, words: str, said:
     assert done.returncode == 2 and said in done.stdout
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("words", ["0.2", "my_slice", "00", "work/00_start_here.ipynb"])
 def test_hint_accepts_exercises_and_notebooks(learner: Path, words: str) -> None:
     passed = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
@@ -339,6 +356,7 @@ def test_reset_of_exercise_suggests_notebook(learner: Path) -> None:
     assert done.returncode == 1 and "give its number: 00." in done.stderr
 
 
+@pytest.mark.extended
 def test_bundle_help_lists_bundled_pages(course: Path) -> None:
     assert "docs" not in run(course, "--help").stdout + run(course, "check", "--help").stdout
     (course / "docs").mkdir()
@@ -360,6 +378,7 @@ def test_lab_help_copies_no_notebooks(course: Path) -> None:
     assert not (course / "work").exists()
 
 
+@pytest.mark.extended
 def test_rejects_guessable_autograder_secret(course: Path) -> None:
     done = run(course, "gradescope", "autograder.zip", "--secret", "abc")
     assert done.returncode == 2 and "at least 12 characters" in done.stderr

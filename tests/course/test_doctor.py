@@ -29,6 +29,7 @@ def findings() -> dict[str, Finding]:
     return {finding.name: finding for finding in run_probes()}
 
 
+@pytest.mark.extended
 def test_doctor_finds_no_missing_requirements(findings: dict[str, Finding]) -> None:
     assert len(findings) == len(PROBES)
     missing = [format_finding(each) for each in findings.values() if each.status == "missing"]

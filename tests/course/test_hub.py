@@ -52,6 +52,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return work, home
 
 
+@pytest.mark.extended
 def test_hub_server_provides_notebooks_and_map(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ def test_kernels_and_terminals_prefer_environment_programs(
         assert terminal.environ()["PATH"].startswith(own)
 
 
+@pytest.mark.extended
 def test_extension_does_nothing_outside_hub(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +109,7 @@ def test_extension_does_nothing_outside_hub(
             get_json(lab, "real-ranks/map")
 
 
+@pytest.mark.extended
 def test_lab_uses_course_kernel_without_copies(
     folders: tuple[Path, Path],
 ) -> None:

@@ -26,6 +26,7 @@ def write(path: Path, *cells: dict[str, Any]) -> None:
     write_notebook(path, {"cells": cells, "metadata": noisy, "nbformat": 4, "nbformat_minor": 5})
 
 
+@pytest.mark.extended
 def test_stored_outputs_stay_identical_on_rerun(tmp_path: Path) -> None:
     path = tmp_path / "02_topic.ipynb"
     write(
@@ -58,6 +59,7 @@ def test_stored_outputs_stay_identical_on_rerun(tmp_path: Path) -> None:
     assert "image/png" in outputs[4][0].data
 
 
+@pytest.mark.extended
 def test_reports_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "03_topic.ipynb"
     write(path, code(1, "1 + 1"), code(2, "nowhere"))
@@ -67,6 +69,7 @@ def test_reports_failing_notebook_and_keeps_it(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.extended
 def test_reports_notebook_with_dead_kernel(tmp_path: Path) -> None:
     path = tmp_path / "04_topic.ipynb"
     write(path, code(1, "import os\nos._exit(3)"))
@@ -74,6 +77,7 @@ def test_reports_notebook_with_dead_kernel(tmp_path: Path) -> None:
         store_outputs(path)
 
 
+@pytest.mark.extended
 def test_keeps_author_progress_and_displays_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def python(program: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", program])
 
 
+@pytest.mark.extended
 def test_concurrent_kernels_lose_no_score(file: Path) -> None:
     writers = [
         python(
@@ -197,6 +198,7 @@ def test_decode_refuses_invalid_text(text: str) -> None:
         decode(text)
 
 
+@pytest.mark.extended
 @given(JSON, JSON, JSON)
 def test_decode_rejects_malformed_progress(exercises: object, hints: object, quiz: object) -> None:
     content = {"version": 1, "exercises": exercises, "hints": hints, "quizzes": {"q": quiz}}
@@ -213,6 +215,7 @@ SCORES = st.builds(
 )
 
 
+@pytest.mark.extended
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), SCORES)), st.integers(0, 9))
 def test_encode_and_decode_are_inverse(scores: list[tuple[str, Score]], level: int) -> None:
     done = Progress().with_hint("a", level).with_answer("q", level, False, "now")

@@ -216,6 +216,7 @@ def evaluate(client: BlockingKernelClient, source: str) -> str:
     return str(display(client, source)["text/plain"])
 
 
+@pytest.mark.extended
 def test_quiz_in_kernel_has_buttons(kernel: BlockingKernelClient) -> None:
     live = display(kernel, SHOW)
     assert live.keys() == {"text/plain", "text/html", WIDGET_VIEW}
@@ -229,6 +230,7 @@ def test_quiz_in_kernel_has_buttons(kernel: BlockingKernelClient) -> None:
     assert stored == {"text/plain": QUIZ.text()}
 
 
+@pytest.mark.extended
 def test_buttons_judge_repeated_choices(kernel: BlockingKernelClient) -> None:
     kernel.execute(
         SHOW + "from helpers.course.quizzes import quiz_widget\nsaid = []\n"

@@ -49,6 +49,7 @@ def test_explains_course_names_without_file() -> None:
     assert "first code cell" in advice("check", "check(f)", [], ("check", "launch"))
 
 
+@pytest.mark.extended
 def test_fresh_kernel_error_includes_advice() -> None:
     path = find_workspace().notebooks / "00_start_here.ipynb"
     checked = next(s for s in map(source_of, cells_of(path.stem)) if "check(" in s and "=" in s)

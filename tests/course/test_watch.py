@@ -63,6 +63,7 @@ def test_postpones_unreadable_file(tmp_path: Path) -> None:
     assert watch_command.check_changed(broken, {}) == {}
 
 
+@pytest.mark.extended
 def test_counts_only_changes_since_start(notebook: Path) -> None:
     answer(notebook, RIGHT)
     os.utime(notebook, (0, 0))
@@ -93,6 +94,7 @@ def watching(work: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "is_at_once",
     [

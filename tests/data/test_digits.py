@@ -38,6 +38,7 @@ def test_default_digits_come_from_scikit_learn(monkeypatch: pytest.MonkeyPatch) 
     assert y[:10].tolist() == list(range(10)) and set(y.tolist()) == set(range(10))
 
 
+@pytest.mark.extended
 def test_digits_equal_those_of_scikit_learn() -> None:
     from sklearn.datasets import load_digits  # slow, and needed here only
 

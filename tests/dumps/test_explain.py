@@ -173,6 +173,7 @@ def test_blames_no_rank_for_same_call(tmp_path: Path) -> None:
     assert diagnosis is not None and (diagnosis.kind, diagnosis.guilty) == ("same_call", ())
 
 
+@pytest.mark.extended
 def test_large_world_report_stays_short(tmp_path: Path) -> None:
     ranks = world(64)
     for rank in ranks:

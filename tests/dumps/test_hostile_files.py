@@ -155,6 +155,7 @@ def test_rejects_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert explain_folder(tmp_path).problems == ("dump_0: it has 22 bytes; at most 10 are read",)
 
 
+@pytest.mark.extended
 def test_limits_text_about_many_ranks(tmp_path: Path) -> None:
     config = {"0": {"ranks": "[0, 1000000]"}}
     entry = {"profiling_name": "nccl:all_reduce", "process_group": ("0", "default_pg")}

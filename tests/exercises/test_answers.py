@@ -81,6 +81,7 @@ def test_right_answers_pass_on_rare_cases(
     assert not why, why
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda each: each.name)
 def test_answer_titles_are_unique(exercise: Exercise) -> None:
     counts = Counter(known.title for known in known_answers(exercise))

@@ -25,6 +25,7 @@ def test_exercises_use_every_kind() -> None:
     assert {exercise.kind for exercise in EXERCISES} == set(Kind)
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_draws_depend_only_on_secret(exercise: Exercise) -> None:
     cases, other = visible(exercise.name), exercise.draw("another secret")

@@ -97,6 +97,7 @@ def global_mean_and_variance(rank, world_size, x):
 """
 
 
+@pytest.mark.extended
 def test_broken_traffic_rule_halves_credit() -> None:
     exercise = get("global_mean_and_variance")
     answer = build_answer([TWO_SUMS], exercise.name)
@@ -140,6 +141,7 @@ def test_wrong_judgement_costs_more_than_share(wrong: int, points: float) -> Non
     assert combine_verdicts(exercise, answer, verdicts, len(verdicts)).points == points
 
 
+@pytest.mark.extended
 def test_forbidden_call_forfeits_all_points() -> None:
     forbidden = TWO_SUMS.replace(
         "dist.all_reduce(part)", "dist.reduce(part, 0); dist.broadcast(part, 0)"

@@ -61,6 +61,7 @@ def test_advises_on_state_between_calls(name: str, program: str, outcome: Outcom
     assert failed.advice == SECOND_CALL_ADVICE
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "program"), [("count_votes", DEFAULT_ARGUMENT)])
 def test_rejects_state_in_hidden_cases(name: str, program: str) -> None:
     assert not grade(get(name), _as_answer(name, program), cell_number, "hidden").passed

@@ -41,6 +41,7 @@ def broken() -> FaultExplorer:
     return break_it(ring, 3, args=(7,))
 
 
+@pytest.mark.extended
 def test_function_without_faults_runs_unchanged(broken: FaultExplorer) -> None:
     run = broken.run(broken.start)
     assert run.failure is None
@@ -62,6 +63,7 @@ def test_first_fault_omits_final_call(broken: FaultExplorer) -> None:
     assert broken.first_faults([["send→1"], None]) == broken.start, "of a run that failed"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("faults", "line"),
     [
@@ -75,6 +77,7 @@ def test_draws_delay_on_delayed_rank(broken: FaultExplorer, faults: Faults, line
     assert line in broken.draw(faults, run).text.splitlines()
 
 
+@pytest.mark.extended
 def test_rank_waits_for_omitted_call(broken: FaultExplorer) -> None:
     faults = Faults(3, dropped_call=(1, 1))
     run = broken.run(faults)
@@ -83,6 +86,7 @@ def test_rank_waits_for_omitted_call(broken: FaultExplorer) -> None:
     assert [event.op for event in run.trace.of(1)] == ["recv"]
 
 
+@pytest.mark.extended
 def test_counts_batches_and_object_collectives_once() -> None:
     changed = FaultExplorer(exchange, Faults(2))
     run = changed.run(changed.start)
@@ -94,6 +98,7 @@ def test_counts_batches_and_object_collectives_once() -> None:
     )
 
 
+@pytest.mark.extended
 def test_menus_rerun_function(broken: FaultExplorer) -> None:
     shown: list[str] = []
 
@@ -119,6 +124,7 @@ def twenty(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(1))
 
 
+@pytest.mark.extended
 def test_menu_offers_last_calls_of_ranks() -> None:
     menus, _ = break_it(twenty, 2).menus(lambda faults: None)
     *_, dropped_call = menus.children

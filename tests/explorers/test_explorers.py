@@ -12,6 +12,7 @@ from helpers.explorers.explore import NAMES, explore
 from helpers.explorers.form import fill, javascript_of, text_of
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_explorer_shows_reproducible_text_and_page(name: str) -> None:
     bundle = explore(name)._repr_mimebundle_()

@@ -93,6 +93,7 @@ def test_slider_updates_numbers_and_picture(page: Page) -> None:
     assert picture.inner_html() == before
 
 
+@pytest.mark.extended
 def test_keys_move_controls_without_moving_notebook(page: Page) -> None:
     show(page, explore("pipeline"))
     page.evaluate(
@@ -106,6 +107,7 @@ def test_keys_move_controls_without_moving_notebook(page: Page) -> None:
     expect(page.locator("body")).not_to_have_class("moved")
 
 
+@pytest.mark.extended
 def test_pages_of_same_explorer_stay_independent(page: Page) -> None:
     show(page, explore("memory"), explore("memory"))
     page.get_by_role("radio", name="24").last.check()
@@ -113,6 +115,7 @@ def test_pages_of_same_explorer_stay_independent(page: Page) -> None:
     expect(page.locator(".rr-says").last).to_contain_text("with 24 GB")
 
 
+@pytest.mark.extended
 def test_gpu_and_model_choices_set_controls(page: Page) -> None:
     show(page, explore("cost", gpus=64))
     layers = page.get_by_role("slider", name="your own: layers")
@@ -124,6 +127,7 @@ def test_gpu_and_model_choices_set_controls(page: Page) -> None:
     expect(layers).to_be_enabled()
 
 
+@pytest.mark.extended
 def test_collective_page_notes_real_ranks(page: Page) -> None:
     show(page, explore("collective", op="reduce", ranks=3, root=2))
     expect(page.locator(".rr-note")).to_contain_text("On real ranks: when this cell ran")
@@ -134,6 +138,7 @@ def test_collective_page_notes_real_ranks(page: Page) -> None:
     expect(page.get_by_role("radio", name="SUM")).to_be_disabled()
 
 
+@pytest.mark.extended
 def test_exported_controls_work_without_server(page: Page, tmp_path: Path) -> None:
     output = nbformat.v4.new_output("execute_result", explore("buckets")._repr_mimebundle_())  # type: ignore[no-untyped-call]
     cell = nbformat.v4.new_code_cell('explore("buckets")', outputs=[output])  # type: ignore[no-untyped-call]
@@ -170,6 +175,7 @@ def test_explorer_is_readable_and_accessible(name: str, page: Page) -> None:
     assert min(page.locator(".rr-explorer :is(text, p, span, output)").evaluate_all(sizes)) >= 13
 
 
+@pytest.mark.extended
 def test_reduced_motion_disables_transitions(page: Page) -> None:
     show(page, explore("memory"))
     glide = "node => getComputedStyle(node).transitionDuration"
@@ -179,6 +185,7 @@ def test_reduced_motion_disables_transitions(page: Page) -> None:
     assert bar.evaluate(glide) == "0s"
 
 
+@pytest.mark.extended
 def test_page_shows_text_without_scripts(page: Page) -> None:
     shown = explore("checkpoints")
     still = page.context.browser.new_page(java_script_enabled=False)  # type: ignore[union-attr]

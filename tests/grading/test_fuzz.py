@@ -194,6 +194,7 @@ OF_ODD_KINDS = (
 )
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", JUDGED)
 def test_odd_values_cause_no_check_fault(name: str) -> None:
     exercise = exercises()[name]

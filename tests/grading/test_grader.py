@@ -42,6 +42,7 @@ def ping_pong(record: Record) -> ExerciseRecord:
     return next(each for each in record.exercises if each.name == "ping_pong")
 
 
+@pytest.mark.extended
 def test_right_answer_gets_all_points(grader: Grader, tmp_path: Path) -> None:
     record = handed_in(grader, tmp_path, RIGHT)
     assert record.status is Status.GRADED
@@ -185,6 +186,7 @@ def test_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None
     assert json.loads(exercise.trace)["world_size"] >= 1
 
 
+@pytest.mark.extended
 def test_equally_failing_reference_means_harness_fault(grader: Grader, tmp_path: Path) -> None:
     write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
     references = References(tmp_path / "solutions", grader.plan, slot=3)

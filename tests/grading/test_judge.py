@@ -33,6 +33,7 @@ def run_plan(
         return run_attempt(*parts, within_s, in_shared_worlds=at_once)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_visible_cases_precede_hidden_cases(plan: Plan, at_once: bool) -> None:
     found = run_plan(plan, at_once=at_once)

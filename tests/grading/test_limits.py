@@ -78,6 +78,7 @@ def graded(grader: Grader, folder: Path, body: str) -> tuple[ExerciseRecord, lis
     return record.exercises[0], lines
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("body", "outcome", "words"),
     [

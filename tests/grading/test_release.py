@@ -61,6 +61,7 @@ def test_bundle_seals_needed_references(bundle: Path, tmp_path: Path) -> None:
     assert not any(b"dist." in path.read_bytes() for path in files)
 
 
+@pytest.mark.extended
 def test_check_works_without_solutions(bundle: Path, tmp_path: Path) -> None:
     """Only the reference solution knows the right values of 8.1."""
     answer = read_reference(find_workspace().solutions, "08_synchronous_sgd", "average_gradients")
@@ -169,6 +170,7 @@ def test_manifest_lists_checksum_of_every_file(bundle: Path) -> None:
     assert all(sha256_of((bundle / name).read_bytes()) == each for name, each in sums.items())
 
 
+@pytest.mark.extended
 def test_reports_changed_check_files(bundle: Path, tmp_path: Path) -> None:
     assert find_differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
@@ -221,6 +223,7 @@ def test_refuses_existing_bundle_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.extended
 def test_bundle_readme_states_inclusion_of_solutions(tmp_path: Path) -> None:
     workspace = find_workspace()
     write_bundle(workspace, tmp_path / "without")

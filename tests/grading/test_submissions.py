@@ -110,6 +110,7 @@ def test_groups_many_files_by_learner(tmp_path: Path) -> None:
     assert [job.learner for job in jobs] == ["anna", "anna", "bela"] and not notices
 
 
+@pytest.mark.extended
 def test_learner_name_ignores_set_order(tmp_path: Path) -> None:
     put(tmp_path, "dora_03_nonblocking_p2p_02_blocking_p2p.ipynb")
     script = (
@@ -351,6 +352,7 @@ NAME = st.text(
 ).filter(lambda name: name not in {".", ".."} and len(name.encode()) < 120)
 
 
+@pytest.mark.extended
 @settings(max_examples=60)
 @given(
     st.lists(st.tuples(NAME, NAME), max_size=6, unique=True),

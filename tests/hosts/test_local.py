@@ -22,6 +22,7 @@ from helpers.views.lanes import lanes_text
 from tests.hosts.network import wait_until
 
 
+@pytest.mark.extended
 def test_places_ranks_like_torchrun(machines: Hosts) -> None:
     names = [
         "RANK",

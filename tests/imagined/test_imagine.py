@@ -57,6 +57,7 @@ def compare(program: Callable[[int, int], Any], world_size: int) -> None:
 SLOW = {"fsdp2", "hsdp", "tp"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "program",
     [
@@ -107,6 +108,7 @@ def ring(rank: int, world_size: int) -> dict[str, Any]:
     return {"count": 3, "local": int(os.environ["LOCAL_RANK"]), "x": x}
 
 
+@pytest.mark.extended
 def test_runs_and_shows_only_requested_ranks() -> None:
     run = imagine(ring, 1024, [517, 0])
     described = "tensor of 2 x 3, float32 (no values)"
@@ -128,6 +130,7 @@ def test_runs_and_shows_only_requested_ranks() -> None:
         traffic(run)
 
 
+@pytest.mark.extended
 def test_pictures_mark_steps_as_untimed() -> None:
     run = imagine(ring, 1024, [0, 517])
     drawing = timeline(run).figure
@@ -139,6 +142,7 @@ def test_pictures_mark_steps_as_untimed() -> None:
     assert {e.end_ns for e in run.trace} <= set(range(20))  # steps, the same from run to run
 
 
+@pytest.mark.extended
 def test_imagined_large_model_needs_no_memory() -> None:
     def shards(rank: int, world_size: int) -> int:
         model = torch.nn.Linear(1 << 20, 1 << 20, bias=False)  # 4 TB

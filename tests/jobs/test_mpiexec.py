@@ -113,6 +113,9 @@ def gathered(answer: object, number: int) -> object:
     return MPI.COMM_WORLD.allgather(value)
 
 
+@pytest.mark.extended
+@pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("text", "values", "message"),
     [

@@ -75,6 +75,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
+@pytest.mark.extended
 def test_installed_torchrun_accepts_every_flag(script: Callable[[str], Path]) -> None:
     from helpers.jobs.torchrun import JobOptions
 
@@ -158,6 +159,7 @@ def test_kills_worker_by_rank(script: Callable[[str], Path]) -> None:
     assert str(run.failure) == "rank 1 (node 0, local_rank 1) was terminated by SIGKILL."
 
 
+@pytest.mark.extended
 def test_leaving_block_ends_all_workers(script: Callable[[str], Path]) -> None:
     with start_torchrun(script(SLEEPS), 2) as job:
         job.wait_for("ready", 2)

@@ -155,6 +155,7 @@ def test_sends_kernel_variables_on_request(kernel: Kernel) -> None:
     assert cell.error == "CannotSend" and "f cannot be sent" in cell.message
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("line", "says"),
     [

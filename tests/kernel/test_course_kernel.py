@@ -52,6 +52,7 @@ def long_lived() -> Iterator[Kernel]:
         kernel.close()
 
 
+@pytest.mark.extended
 def test_forked_server_shares_torch_memory(kernel: Kernel) -> None:
     assert kernel.value(LAUNCH) == "[0, 1]\n"
     (server,) = kernel.servers()
@@ -116,6 +117,7 @@ def test_killed_kernel_restarts_without_leftovers() -> None:
         kernel.close()
 
 
+@pytest.mark.extended
 def test_imports_named_modules_before_fork(tmp_path: Path) -> None:
     code = {"cell_type": "code", "source": ["model = torch.nn.parallel.DistributedDataParallel(m)"]}
     text = {"cell_type": "markdown", "source": "pipelining is of another notebook"}

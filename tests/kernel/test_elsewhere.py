@@ -97,6 +97,7 @@ def run(
     return done.stdout + done.stderr
 
 
+@pytest.mark.extended
 def test_plain_import_starts_no_processes(tmp_path: Path) -> None:
     assert run(PLAIN, tmp_path) == "0 0\n"
 
@@ -115,6 +116,7 @@ def test_unguarded_script_error_suggests_main_guard(tmp_path: Path) -> None:
     assert "Put the call under `if __name__ == '__main__':`" in said
 
 
+@pytest.mark.extended
 def test_torchrun_worker_rejects_launch(tmp_path: Path) -> None:
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     run(TORCHRUN, tmp_path, *words, after=(str(tmp_path / "said"),))

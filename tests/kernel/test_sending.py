@@ -178,6 +178,7 @@ def f(rank, n):
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("what", [pytest.param(what, marks=SLOW.get(what, ())) for what in SENT])
 def test_sends_every_object_usable_in_scripts(kernel: Kernel, what: str) -> None:
     cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
@@ -563,6 +564,7 @@ def test_sent_functions_read_later_values(kernel: Kernel) -> None:
     assert "rank 0 → (5, 5)" in kernel.value("%%ranks 2 --send data\nf(), Reads().g()")
 
 
+@pytest.mark.extended
 def test_reports_changed_module_file_once(kernel: Kernel) -> None:
     write = "open('of_mine.py', 'w').write('x = {0}'); os.utime('of_mine.py', (1, {0}))"
     kernel.value(write.format(1))

@@ -29,6 +29,7 @@ def test_live_ranks_log_each_line_once(forked_kernel: MakeKernel) -> None:
         assert shown.count("hello!") == 1
 
 
+@pytest.mark.extended
 def test_sends_replaced_library_functions(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import torch.nn.functional as F\ndef mine(x):\n    return x + 100\nF.gelu = mine")
@@ -36,6 +37,7 @@ def test_sends_replaced_library_functions(forked_kernel: MakeKernel) -> None:
     assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
 
 
+@pytest.mark.extended
 def test_reports_untransferable_settings_once(forked_kernel: MakeKernel) -> None:
     kernel = forked_kernel()
     kernel.value("import sys\nsys.setrecursionlimit(4567)")
@@ -43,6 +45,7 @@ def test_reports_untransferable_settings_once(forked_kernel: MakeKernel) -> None
     assert "note" not in kernel.value(READ)
 
 
+@pytest.mark.extended
 def test_transfers_or_reports_open_contexts(
     forked_kernel: MakeKernel,
 ) -> None:
@@ -61,6 +64,7 @@ def test_transfers_or_reports_open_contexts(
     assert kernel.value("launch(f, 1).values") == "[True]\n"
 
 
+@pytest.mark.extended
 def test_sends_modules_with_cyclic_references(
     forked_kernel: MakeKernel,
 ) -> None:

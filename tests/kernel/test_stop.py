@@ -41,6 +41,7 @@ def works(kernel: Kernel) -> None:
     assert "rank 0 → 0\nrank 1 → 1\n" in kernel.value("%%ranks 2\nrank")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", HANGS)
 def test_stop_ends_all_live_ranks(how: str, kernel: Kernel) -> None:
     request = kernel.begin(HANGS[how])
@@ -86,6 +87,7 @@ THREADS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("how", THREADS)
 def test_stop_ends_launches_of_other_threads(how: str, kernel: Kernel) -> None:
     request = kernel.begin(THREADS[how])
@@ -157,6 +159,7 @@ def test_stop_works_throughout_startup(start: str, kernel: Kernel) -> None:
     works(kernel)
 
 
+@pytest.mark.extended
 def test_stop_during_server_start_is_harmless(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     for process in kernel.servers():
@@ -207,6 +210,8 @@ def ping_pong(rank, world_size, ball, rounds):
 check(ping_pong)"""
 
 
+@pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize("live", ["0", pytest.param("1", marks=pytest.mark.extended)])
 def test_long_check_shows_rank_activity(new_kernel: MakeKernel, live: str) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE=live)

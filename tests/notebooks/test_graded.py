@@ -130,6 +130,7 @@ def as_solved(path: Path) -> Mapping[str, Answer | Problem]:
     return read_answers(path, [each.name for each in exercises_in(path)])
 
 
+@pytest.mark.sample(12)
 @each_change
 @each_solved
 def test_reads_moved_cells_and_notes_repairs(
@@ -260,6 +261,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", UNREADABLE)
 def test_command_returns_2_for_unreadable_notebook(kind: str, tmp_path: Path) -> None:
     make, says = UNREADABLE[kind]

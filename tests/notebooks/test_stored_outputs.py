@@ -90,6 +90,7 @@ def notebook_of(source: str, *outputs: dict[str, Any]) -> Notebook:
     return {"cells": cells, "metadata": notebook_metadata(), "nbformat": 4, "nbformat_minor": 5}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("mime", "stored", "passes"),
     [("text/plain", "'rank 0'", True), ("text/plain", "'rank 1'", False), ("text/html", "", False)],

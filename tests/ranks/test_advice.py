@@ -66,6 +66,7 @@ def failure_of(line: str, **options: Any) -> str:
     return str(run.failure)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("what", ON_GPUS)
 def test_advises_on_lines_for_gpus(what: str) -> None:
     line, says = ON_GPUS[what]

@@ -42,6 +42,7 @@ def run_program(advised: Advised, body: str, folder: Path) -> Run:
     )
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_advice_corrects_its_program(name: str, tmp_path: Path) -> None:
     advised = PROGRAMS[name]

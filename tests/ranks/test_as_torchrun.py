@@ -129,6 +129,7 @@ def test_ranks_continue_only_after_all_join(tmp_path: Path) -> None:
     assert min(gone for _, gone in times) >= max(through for through, _ in times)
 
 
+@pytest.mark.extended
 def test_late_rank_finds_next_rendezvous_store() -> None:
     def late(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
@@ -141,6 +142,7 @@ def test_late_rank_finds_next_rendezvous_store() -> None:
     assert launch(late, 3, init=False).values == [3.0] * 3
 
 
+@pytest.mark.extended
 def test_all_ranks_rejoin_after_smaller_group() -> None:
     def shrink(rank: int, world_size: int) -> float:
         dist.init_process_group("gloo")
@@ -165,6 +167,7 @@ def test_creates_mesh_without_group() -> None:
     assert launch(mesh, 4, init=False).values == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+@pytest.mark.extended
 def test_joins_at_custom_address_or_store() -> None:
     def setup(rank: int, world_size: int) -> float:
         url = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"

@@ -48,6 +48,7 @@ def work_for(seconds: float) -> None:
         pass
 
 
+@pytest.mark.extended
 def test_sleeping_world_consumes_full_budget() -> None:
     with spinning(4):
         start = time.monotonic()

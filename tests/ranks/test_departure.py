@@ -57,6 +57,7 @@ def destroys_a_group(rank: int, n: int) -> None:
 PROGRAMS = [returns_early, destroys_and_continues, leaves_before_a_message, destroys_a_group]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_reports_departed_rank(program: Callable[[int, int], None]) -> None:
     failure = launch(program, 4, timeout=30, on_failure="return").failure
@@ -65,6 +66,7 @@ def test_reports_departed_rank(program: Callable[[int, int], None]) -> None:
     assert "Rank 2 has " in str(failure) and "dist.barrier() first" not in str(failure), failure
 
 
+@pytest.mark.extended
 def test_reports_error_before_lost_connections() -> None:
     def raises(rank: int, n: int) -> None:
         if rank == 1:

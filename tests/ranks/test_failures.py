@@ -214,6 +214,7 @@ def test_diagnoses_early_return() -> None:
     assert failure.run is not None and failure.run.values[2] == 5
 
 
+@pytest.mark.extended
 def test_run_survives_frame_without_line_number() -> None:
     def count(rank: int, world_size: int) -> int:
         for i in range(10**7):
@@ -358,6 +359,7 @@ def leaves_a_bomb(rank: int, world_size: int) -> int:
     return 0
 
 
+@pytest.mark.extended
 def test_ends_fork_bomb_left_by_rank() -> None:  # conftest's no_leaks fails if any is left
     assert launch(leaves_a_bomb, 2, init=False).values == [0, 0]
 
@@ -368,6 +370,7 @@ def save_and_fail(rank: int, world_size: int, folder: str) -> None:
     dcp.load({"x": torch.zeros(2)}, checkpoint_id=folder)
 
 
+@pytest.mark.extended
 def test_checkpoint_errors_omit_tracebacks(tmp_path: object) -> None:
     with pytest.raises(RankFailed) as caught:
         launch(save_and_fail, 2, args=(str(tmp_path),))
@@ -435,6 +438,7 @@ def test_reports_exceptions_with_odd_attributes(make: Callable[[], BaseException
     assert len(failure.error.message) <= 20_000
 
 
+@pytest.mark.extended
 def test_shows_package_line_after_learner_code() -> None:
     def reads(rank: int, world_size: int) -> None:
         import nbformat

@@ -29,6 +29,9 @@ def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
     return t
 
 
+@pytest.mark.extended
+@pytest.mark.extended
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "world_size",
     [pytest.param(1, marks=pytest.mark.extended), 3, pytest.param(8, marks=pytest.mark.extended)],
@@ -140,6 +143,7 @@ def test_returns_values_of_many_kinds() -> None:
     assert (value["text"], value["bytes"], value["dtype"]) == ("é\n", b"\x00\xff", torch.float16)
 
 
+@pytest.mark.extended
 def test_returns_200_megabytes() -> None:
     def give(rank: int, world_size: int) -> torch.Tensor:
         return torch.arange(50_000_000, dtype=torch.int32)
@@ -231,6 +235,7 @@ def test_preserves_output_order_across_layers() -> None:
     assert [output.splitlines() for output in run.output] == [lines] * 3
 
 
+@pytest.mark.extended
 def test_truncated_output_keeps_both_ends() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
@@ -285,6 +290,7 @@ def test_ends_child_processes_with_rank() -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_stop_during_close_releases_everything(
     before: bool, monkeypatch: pytest.MonkeyPatch
@@ -311,6 +317,7 @@ def compiles(rank: int, world_size: int) -> None:
     torch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2))
 
 
+@pytest.mark.extended
 def test_stops_before_ranks_have_started() -> None:
     disconnect()  # A new server has not imported the compiler yet.
     connect().wait_until_ready()
@@ -340,6 +347,7 @@ def leaves_during_report(rank: int, world_size: int, path: str, pipe: str) -> No
     dist.destroy_process_group()
 
 
+@pytest.mark.extended
 def test_report_in_progress_frees_objects_before_end(tmp_path: Path) -> None:
     """The last rank's FileStore removes the file, unless a report still refers to the store."""
     file, pipe = tmp_path / "meeting", tmp_path / "pipe"

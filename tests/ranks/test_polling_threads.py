@@ -34,6 +34,7 @@ def ranks_wait_for_each_other(rank: int, n: int, start: Start) -> None:
     dist.recv(torch.ones(1), 1 - rank)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", [peer_returns, ranks_wait_for_each_other])
 @pytest.mark.parametrize("start", QUIET.values(), ids=QUIET)
 def test_reports_hang_despite_polling_thread(program: Callable[..., None], start: Start) -> None:
@@ -108,6 +109,7 @@ MORE_TIME = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("program", "says"),
     [

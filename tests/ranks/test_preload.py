@@ -14,6 +14,7 @@ from helpers.ranks.connection import Connection
 KERNEL = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/smaps_rollup") or KERNEL < (6, 1),
     reason="this kernel gathers nothing when it is asked",

@@ -61,6 +61,7 @@ def gives_a_gradient(rank: int, world_size: int) -> int:
     return len(sys.modules) - known
 
 
+@pytest.mark.extended
 def test_next_launch_preloads_previous_imports(no_server: None) -> None:
     gives_a_gradient.__module__ = "__main__"
     first, second = (launch(gives_a_gradient, 2).values for _ in range(2))

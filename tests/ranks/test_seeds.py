@@ -17,6 +17,7 @@ print(sorted(seeded_states((), {words!r})))
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lines", "seeded"),
     [

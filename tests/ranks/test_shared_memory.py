@@ -16,6 +16,7 @@ from helpers.ranks.failures import RankDied
 from helpers.ranks.launcher import launch
 
 
+@pytest.mark.extended
 def test_ranks_train_shared_model() -> None:
     model = torch.nn.Linear(2, 1)
     model.share_memory()
@@ -55,6 +56,7 @@ def test_unreachable_shared_memory_warns_about_copy() -> None:
         assert pickle.loads(sent).tolist() == [0, 1, 2]
 
 
+@pytest.mark.extended
 def test_removes_shared_memory_left_by_ranks() -> None:
     def forgets(rank: int, world_size: int, name: str) -> bool:
         from multiprocessing import shared_memory

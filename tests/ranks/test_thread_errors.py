@@ -72,6 +72,7 @@ def test_reports_thread_exception_first() -> None:
     assert "Traceback" in caught.value.run.output[0]  # Python's text
 
 
+@pytest.mark.extended
 def test_successful_run_keeps_thread_exceptions() -> None:
     run = launch(returns_anyway, 2)
     assert run.values == [0, 0]

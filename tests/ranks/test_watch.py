@@ -52,11 +52,13 @@ def test_diagnoses_cycle_of_receives() -> None:
     assert where is not None and where.cell == "test_watch.py"
 
 
+@pytest.mark.extended
 def test_diagnoses_cycle_of_sends() -> None:
     found = stuck(lambda r, n: dist.send(one(), (r + 1) % n), 3)
     assert found.kind == "cycle" and "sends" in found.summary
 
 
+@pytest.mark.extended
 def test_diagnoses_mismatched_tags() -> None:
     def talk(rank: int, n: int) -> None:
         if rank == 0:
@@ -90,6 +92,7 @@ def test_diagnoses_different_roots() -> None:
         assert found.diagnosis.kind == "mismatched_collectives", found
 
 
+@pytest.mark.extended
 def test_diagnoses_two_groups_in_different_orders() -> None:
     def talk(rank: int, n: int) -> None:
         groups = [dist.new_group([0, 1]), dist.new_group([0, 1])]
@@ -127,6 +130,7 @@ def test_diagnoses_different_group_creation_orders() -> None:
     assert found.kind == "stuck" and "Every rank waits in new_group for ranks" in found.summary
 
 
+@pytest.mark.extended
 def test_diagnoses_peer_skipping_backward() -> None:
     def train(rank: int, n: int) -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
@@ -151,6 +155,7 @@ def test_diagnoses_other_call_instead_of_backward() -> None:
     assert stuck(train).kind in {"skipped_backward", "mismatched_collectives"}
 
 
+@pytest.mark.extended
 def test_diagnoses_waits_in_cpp() -> None:
     def talk(rank: int, n: int) -> None:
         import torch.distributed._functional_collectives as funcol
@@ -161,6 +166,7 @@ def test_diagnoses_waits_in_cpp() -> None:
     assert stuck(talk).kind == "rank_left"
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
 @pytest.mark.parametrize("name", STUCK)
 def test_diagnoses_each_stuck_program(name: str, recorded: bool) -> None:
@@ -178,6 +184,7 @@ def test_diagnoses_each_stuck_program(name: str, recorded: bool) -> None:
     assert run.failure.diagnosis.kind in kinds, run.failure
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SLOW)
 def test_slow_progress_raises_no_alarm(name: str) -> None:
     work, init = SLOW[name]
@@ -218,6 +225,7 @@ def stopping_a_rank(seconds: float, must: bool = True) -> Iterator[None]:
     assert stopped.is_set() or not must, "no rank was stopped"
 
 
+@pytest.mark.extended
 def test_large_transfers_raise_no_alarm() -> None:
     def talk(rank: int, n: int) -> float:
         x = torch.ones(50_000_000)
@@ -283,6 +291,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.extended
 def test_externally_served_key_raises_no_alarm() -> None:
     def waits(rank: int, n: int, port: int) -> bytes:
         return bytes(dist.TCPStore("127.0.0.1", port).get("go"))
@@ -360,6 +369,7 @@ def _accepts(rank: int, n: int) -> None:
         server.accept()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("polls", [_polls_a_work, _polls_a_flag, _accepts])
 def test_continuable_world_times_out_without_diagnosis(
     polls: Callable[[int, int], None],
@@ -384,6 +394,7 @@ class _Reduced(torch.utils.data.Dataset[torch.Tensor]):
         return item
 
 
+@pytest.mark.extended
 def test_reports_collective_call_in_dataloader_worker() -> None:
     def load(rank: int, n: int) -> None:
         list(torch.utils.data.DataLoader(_Reduced(), num_workers=1, multiprocessing_context="fork"))

@@ -45,6 +45,7 @@ def through(value: object) -> object:
     return wire.decode(bytearray(b"".join(bytes(chunk) for chunk in wire.encode(value))))
 
 
+@pytest.mark.extended
 @given(VALUES)
 def test_plain_values_arrive_unchanged(value: object) -> None:
     got = through(value)

@@ -264,6 +264,7 @@ def test_stores_printable_names_or_rejects_them(client: TestClient, name: bytes)
     assert reply.status_code == 400 or reply.json()["name"].isprintable()
 
 
+@pytest.mark.extended
 @given(body=st.binary(max_size=300) | JSON.map(lambda data: msgspec.json.encode(data)))
 @settings(max_examples=60)
 def test_tolerates_arbitrary_bytes(client: TestClient, eve: dict[str, str], body: bytes) -> None:
@@ -271,6 +272,7 @@ def test_tolerates_arbitrary_bytes(client: TestClient, eve: dict[str, str], body
         assert client.post(path, content=body, headers=eve).status_code in {200, 400}
 
 
+@pytest.mark.extended
 @given(events=st.lists(EVENTS, max_size=3))
 @settings(max_examples=80)
 def test_stores_or_rejects_malformed_events(

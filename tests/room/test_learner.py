@@ -155,6 +155,7 @@ cell("print(help_me(swap))")
     assert not any(isinstance(hand, HandEvent) and hand.code for hand in before)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("program", "words"),
     [
@@ -179,6 +180,7 @@ def test_join_and_help_errors_explain_problem(
     assert kernel.files == set()
 
 
+@pytest.mark.extended
 def test_departed_learner_sends_nothing(served: Served, kernel: Kernel) -> None:
     kernel.join(served)
     assert "left the room" in kernel.run("from helpers import join; print(join(''))" + "\n" + NOTES)
@@ -230,6 +232,7 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
         each.unlink()
 
 
+@pytest.mark.extended
 def test_killed_board_keeps_acknowledged_events(tmp_path: Path, kernel: Kernel) -> None:
     killed_while_it_stores(tmp_path, kernel, 20)
 
@@ -241,6 +244,7 @@ def test_twenty_kills_keep_acknowledged_events(tmp_path: Path, kernel: Kernel) -
         killed_while_it_stores(tmp_path, kernel, after)
 
 
+@pytest.mark.extended
 def test_reports_occupied_port(served: Served, tmp_path: Path) -> None:
     port = served.url.rpartition(":")[2]
     words = ["room", "serve", "--file", str(tmp_path / "other.sqlite3"), "--port", port]

@@ -92,6 +92,7 @@ INTENDED = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", INTENDED)
 def test_intended_differences_raise_no_alarm(tmp_path: Path, name: str) -> None:
     assert findings(tmp_path, INTENDED[name]) == []

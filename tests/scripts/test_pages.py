@@ -59,6 +59,7 @@ def test_page_lists_twelve_lines() -> None:
     assert len(re.findall(r"^\d+\. ", LINES_PAGE.read_text(), re.MULTILINE)) == 12
 
 
+@pytest.mark.extended
 def test_single_script_trains(tmp_path: Path) -> None:
     ending = run_in(tmp_path, "train.py", single_script(), 1)
     assert ending.code == 0, ending.text
@@ -108,6 +109,7 @@ def _case(name: str) -> object:
     return pytest.param(name, marks=() if name in QUICK else (pytest.mark.extended,))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mistake", [_case(name) for name in MISTAKES])
 def test_mistake_output_matches_page(tmp_path: Path, mistake: str) -> None:
     text = ddp_script()
@@ -140,6 +142,7 @@ def console_runs(page: Path) -> Iterator[tuple[str, list[str]]]:
 RUNS = [(page, *run) for page in (LINES_PAGE, SYMPTOMS_PAGE) for run in console_runs(page)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("page", "command", "lines"),
     RUNS,

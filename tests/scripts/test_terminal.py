@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from helpers.scripts.terminal import RankOutput
 
 
@@ -48,6 +50,7 @@ def test_prints_endless_line() -> None:
     assert len(printed((0, b"x" * 200_001), (0, b"x"))) > 200_000
 
 
+@pytest.mark.extended
 def test_locates_quiet_ranks(tmp_path: Path) -> None:
     """Only on a terminal, so a pseudo-terminal reads the command's output."""
     (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")

@@ -194,6 +194,7 @@ def test_command_writes_file_for_each_notebook(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.extended
 def test_path_slides_move_text_into_notes(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["slides", "--path", "ddp", "--stored", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

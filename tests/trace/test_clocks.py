@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def too_early(trace: Trace) -> Iterator[tuple[Event, Event]]:
         yield from ((begun, e) for e in collective.calls if (e.end_ns or 0) < begun.start_ns)
 
 
+@pytest.mark.extended
 @given(worlds())
 def test_messages_arrive_after_being_sent(made: tuple[Trace, Trace]) -> None:
     true, written = made
@@ -83,6 +85,7 @@ def test_messages_arrive_after_being_sent(made: tuple[Trace, Trace]) -> None:
         assert new == _late(old, new.start_ns - old.start_ns)
 
 
+@pytest.mark.extended
 @given(worlds())
 def test_keeps_single_host_trace_unchanged(made: tuple[Trace, Trace]) -> None:
     alone = replace(made[1], hosts=())

@@ -140,6 +140,7 @@ def failure_of(program: Program, size: int) -> RankFailure | None:
     return launch(program, size, timeout=60, on_failure="return").failure
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("program", DIFFERENT, ids=lambda program: program.__name__)
 def test_reports_first_differing_calls(program: Program) -> None:
     failure = failure_of(program, DIFFERENT[program])
@@ -172,6 +173,7 @@ def sizes_of_one_helper(rank: int, n: int) -> None:
         dist.barrier()
 
 
+@pytest.mark.extended
 def test_reports_callers_of_shared_helper() -> None:
     failure = failure_of(calls_of_one_helper, 2)
     assert isinstance(failure, Deadlock), failure
@@ -183,6 +185,7 @@ def test_reports_callers_of_shared_helper() -> None:
     }, failure
 
 
+@pytest.mark.extended
 def test_shows_callers_of_last_call() -> None:
     failure = failure_of(sizes_of_one_helper, 2)
     line = inspect.getsourcelines(sizes_of_one_helper)[1] + 3
@@ -257,6 +260,7 @@ RIGHT_UNTIL_ONE_LEFT = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("program", RIGHT_UNTIL_ONE_LEFT, ids=lambda program: program.__name__)
 def test_does_not_report_allowed_differences(program: Program) -> None:
     failure = failure_of(program, 2)

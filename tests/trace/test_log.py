@@ -192,6 +192,7 @@ def test_drops_invalid_record_line(line: bytes) -> None:
     assert not collector.unfinished_calls(0) and collector.blocking_call(0) is None
 
 
+@pytest.mark.extended
 def test_stops_reading_flood_of_invalid_lines() -> None:
     collector = Collector(2, lambda file, at, function: Place(file, at, function))
     good = [b'["site", 9, "send", "isend", null]', b'["call", 0, 9, "pg", 10, 4, "", [], {}]']
@@ -228,6 +229,7 @@ def test_invalid_call_loses_only_own_event(line: bytes) -> None:
 # --- on real ranks ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
 def test_keeps_records_of_killed_rank(number: signal.Signals) -> None:
     def talk(rank: int, n: int) -> None:

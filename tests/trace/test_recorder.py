@@ -46,6 +46,7 @@ def test_records_every_torch_process_group_op() -> None:
     assert {s.name.removeprefix("c10d::") for s in of_groups} == set(OPS)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("way", WAYS)
 def test_records_every_communication_method(way: str) -> None:
     program, ops = WAYS[way]
@@ -70,6 +71,7 @@ def test_records_functional_reduce_scatter() -> None:
     assert [event.op for event in run.trace] == ["reduce_scatter"] * 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "way",
     [
@@ -150,6 +152,7 @@ def test_object_collectives_keep_public_name() -> None:
     assert {event.op for event in run.trace} == {"all_gather"}
 
 
+@pytest.mark.extended
 def test_truncates_and_counts_very_long_trace() -> None:
     def chatter(rank: int, world_size: int) -> None:
         for _ in range(60_000):
@@ -160,6 +163,7 @@ def test_truncates_and_counts_very_long_trace() -> None:
     assert run.trace.dropped > 0 and len(run.trace) <= 50_000
 
 
+@pytest.mark.extended
 def test_loses_no_event_under_heavy_recording() -> None:
     def many(rank: int, world_size: int) -> None:
         for _ in range(20_000):
@@ -172,6 +176,7 @@ def test_loses_no_event_under_heavy_recording() -> None:
         assert all(event.end_ns is not None for event in trace)
 
 
+@pytest.mark.extended
 def test_live_tasks_have_separate_event_limits() -> None:
     server = connect()
     server.wait_until_ready()
@@ -192,6 +197,7 @@ def test_live_tasks_have_separate_event_limits() -> None:
         world.end()
 
 
+@pytest.mark.extended
 def test_forked_child_enters_span_of_thread() -> None:
     def fork_often(rank: int, world_size: int) -> int:
         over = threading.Event()
@@ -232,6 +238,7 @@ def _meets(rank: int, world_size: int) -> None:
         work.wait()
 
 
+@pytest.mark.extended
 def test_watched_runs_record_tensor_values() -> None:
     run = run_on_ranks(_meets, Options(2, record_values=True))
     seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}

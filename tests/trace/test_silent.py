@@ -55,6 +55,7 @@ FAULTS: dict[Program, str] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("program", FAULTS, ids=lambda program: program.__name__)
 def test_notes_silent_faults(program: Program) -> None:
     run = launch(program, 2, timeout=60)
@@ -104,6 +105,7 @@ RIGHT = {program.__name__: program for program, _ in WAYS.values()} | {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", RIGHT)
 def test_notes_nothing_in_right_programs(name: str) -> None:
     assert launch(RIGHT[name], 2, timeout=60).notes == ()

@@ -66,6 +66,7 @@ def test_hatches_distinguish_ranks_without_color() -> None:
     assert len({patch.get_hatch() for patch in left.patches} - {None}) == 6
 
 
+@pytest.mark.extended
 def test_truncates_large_tensors_and_worlds() -> None:
     run = run_of(*[(torch.arange(100), torch.zeros(50, 3))] * 20)
     text = before_after(run).text

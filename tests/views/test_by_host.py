@@ -145,6 +145,7 @@ def test_lanes_are_under_their_host() -> None:
         assert html.index(">n1<") < html.index("rank 1") < html.index(">n2<") < html.index("rank 2")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["<b>x</b>", "n" * 500, "a\nb\x1b[31m"])
 def test_odd_host_names_break_no_view(name: str) -> None:
     run = run_on((name, name, "n2", "n2"), ("a\n",) * 4)

@@ -142,6 +142,7 @@ def test_failed_run_html_omits_none_results() -> None:
     assert "returned None" not in lanes_html(failed())
 
 
+@pytest.mark.extended
 def test_long_output_scrolls_and_is_capped() -> None:
     html = lanes_html(run_of(["line\n" * 100_000] * 16))
     assert len(html) < 200_000

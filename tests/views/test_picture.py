@@ -61,6 +61,7 @@ def test_draws_negative_fit_without_warning() -> None:
     assert curves({"fit": negative}, x="n [bytes]", y="time [s]", log="xy")._repr_png_()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [4.35, 5.3, 6.0, 7.35, 8.21])
 def test_png_pixels_match_matplotlib_output(width: float) -> None:
     figure = new_figure(width, 2.3)

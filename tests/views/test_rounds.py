@@ -99,6 +99,7 @@ def test_text_lists_every_round() -> None:
     assert picture._repr_png_()
 
 
+@pytest.mark.extended
 def test_caps_number_of_listed_rounds() -> None:
     picture = rounds({"long": ping_pong(40)})
     assert picture.text.endswith("\n  … and 48 more")

@@ -29,6 +29,7 @@ def test_draws_panel_for_each_epoch() -> None:
         assert len(axes.patches) == 4
 
 
+@pytest.mark.extended
 def test_draws_many_samples_and_empty_ranks() -> None:
     picture = sample_raster([[list(range(500)), []]])
     assert "and 476 more" in picture.text and "rank 1: nothing" in picture.text

@@ -74,6 +74,7 @@ def test_text_reports_absence_of_communication() -> None:
     assert picture._repr_png_()
 
 
+@pytest.mark.extended
 def test_sixteen_ranks_omit_cell_numbers() -> None:
     picture = traffic(ring())
     lines = picture.text.splitlines()

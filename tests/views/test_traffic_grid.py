@@ -30,6 +30,7 @@ def test_separates_rank_totals_from_cells() -> None:
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0", "1", "all"]
 
 
+@pytest.mark.extended
 def test_unused_grid_places_stay_empty() -> None:
     runs = {f"{n}": ring(n, 2) for n in range(2, 7)}
     picture = traffic_grid(runs, columns=3)

@@ -343,6 +343,7 @@ def attack(rank, world_size, *inputs):
     assert max(int(part.split("'")[0]) for part in text.split("pid ")[1:]) < 1000
 
 
+@pytest.mark.extended
 def test_crashing_answer_costs_no_other_points(lenient: Grader, tmp_path: Path) -> None:
     broken = "import os\ndef token_ring(rank, world_size, token):\n    os._exit(1)"
     record = graded(lenient, tmp_path, broken, RIGHT, notebook="02_blocking_p2p")

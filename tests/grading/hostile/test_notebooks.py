@@ -29,6 +29,7 @@ def test_non_notebook_errors_fit_one_line(lenient: Grader, tmp_path: Path, what:
     assert record.message.startswith(NAME) and "\n" not in record.message
 
 
+@pytest.mark.extended
 def test_finds_answer_among_hostile_cells(lenient: Grader, tmp_path: Path) -> None:
     from helpers.answers.build import Answer
     from helpers.answers.reader import read_answers
@@ -64,6 +65,7 @@ def test_opens_only_regular_files(lenient: Grader, tmp_path: Path, kind: str) ->
     assert graded(lenient, path).status is Status.UNREADABLE
 
 
+@pytest.mark.extended
 def test_never_imports_modules_from_class_folder(
     lenient: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

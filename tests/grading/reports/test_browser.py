@@ -54,6 +54,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
         yield chromium
 
 
+@pytest.mark.extended
 def test_record_text_runs_and_fetches_nothing(browser: Browser, tmp_path: Path) -> None:
     records = [hostile_record(text) for text in TEXTS.values()]
     records += [unreadable_record(text + "!") for text in TEXTS.values()]

@@ -93,6 +93,7 @@ def archive() -> zipfile.ZipFile:
     return zipfile.ZipFile(target)
 
 
+@pytest.mark.extended
 def test_zip_contains_gradescope_files_and_secret(archive: zipfile.ZipFile) -> None:
     names = archive.namelist()
     assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))

@@ -36,6 +36,7 @@ def pages_of(text: str) -> list[bytes]:
     ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", TEXTS)
 def test_records_add_no_tags_or_attributes(name: str) -> None:
     plain = sorted(map(repr, (Page(page).shape for page in pages_of("word"))))

@@ -80,6 +80,7 @@ def test_rejects_roster_of_different_class(tmp_path: Path) -> None:
     assert match_roster(roster, []).without_submission == ("eve",)
 
 
+@pytest.mark.extended
 def test_matches_large_roster(tmp_path: Path) -> None:
     names = [f"learner{at:05d}" for at in range(5_000)]
     text = "Student,ID,Login\n" + "".join(f"S {at},{at},{name}\n" for at, name in enumerate(names))
