@@ -37,9 +37,17 @@ def find_sources(entries: Entries, notebooks: Mapping[str, str]) -> dict[str, So
     """
     sources = {name: Source(clean_name(name), f"{name}/") for name in entries.folders}
     sources |= {name: _file_source(stem_of(name), notebooks[name]) for name in entries.files}
-    for platform in reversed(PLATFORMS):
-        sources |= platform.sources(entries)
-    return _separate_same_names(sources)
+    return _separate_same_names(sources | platform_sources(entries))
+
+
+def platform_sources(entries: Entries) -> dict[str, Source]:
+    """Return the owner of each entry whose name has a platform's form.
+
+    If several platforms recognize an entry, the platform that recognizes the most entries takes precedence,
+    because a learner can choose the end of a name, such as `leeann_12_34_HW 1_bray_attempt_...`.
+    """
+    found = [platform.sources(entries) for platform in reversed(PLATFORMS)]
+    return {name: source for sources in sorted(found, key=len) for name, source in sources.items()}
 
 
 def is_export(entries: Entries) -> bool:

@@ -28,6 +28,7 @@ from helpers.grading.owners import (
     find_sources,
     is_export,
     name_learners,
+    platform_sources,
 )
 from helpers.grading.platforms.protocol import Entries
 
@@ -158,11 +159,15 @@ def _class_folders(folder: Path) -> list[Path]:
     """Return the class's folder, and the folders below it that contain several learners' files.
 
     These are unpacked exports, the folders that lead to them, and folders named like a notebook. A folder's
-    only subfolder is also included if the folders in it contain the same notebook.
+    only subfolder is also included if the folders in it contain the same notebook. A folder that a platform
+    has named after a learner is not searched: this learner has chosen everything below it.
     """
-    folders, files = _list_names(folder)
-    if len(folders) == 1 and not files and _holds_learners(folder / folders[0]):
-        return [folder, *_class_folders(folder / folders[0])]
+    entries = _list_entries(folder)
+    folders = _unowned_folders(entries)
+    if len(entries.folders) == 1 == len(folders) and not entries.files:
+        (name,) = folders
+        if _holds_learners(folder / name):
+            return [folder, *_class_folders(folder / name)]
     found = [folder]
     for name in folders:
         found += (
@@ -174,18 +179,24 @@ def _class_folders(folder: Path) -> list[Path]:
 
 
 def _exports(here: Path, depth: int) -> list[Path]:
-    folders, files = _list_names(here)
-    below = [each for name in folders if depth for each in _exports(here / name, depth - 1)]
-    entries = Entries(tuple(folders), tuple(files), here.name)
+    entries = _list_entries(here)
+    folders = _unowned_folders(entries) if depth else []
+    below = [each for name in folders for each in _exports(here / name, depth - 1)]
     return [here, *below] if below or is_export(entries) else []
+
+
+def _unowned_folders(entries: Entries) -> list[str]:
+    """Return the folders that no platform has named after a learner."""
+    owned = platform_sources(entries)
+    return [name for name in entries.folders if name not in owned]
 
 
 def _holds_learners(here: Path) -> bool:
     """Return whether subfolders contain copies of the same notebook, as learners' folders do."""
-    folders, files = _list_names(here)
-    if is_export(Entries(tuple(folders), tuple(files), here.name)):
+    entries = _list_entries(here)
+    if is_export(entries):
         return True
-    paths = [path for name in folders for path in _notebooks_below(here / name)]
+    paths = [path for name in entries.folders for path in _notebooks_below(here / name)]
     return len(_with_same_notebook(here, paths)) > 1
 
 
@@ -203,26 +214,26 @@ def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
 
 
 def _notebooks_below(here: Path, depth: int = 2) -> Iterator[Path]:
-    folders, files = _list_names(here)
-    yield from (here / name for name in files if name.lower().endswith(".ipynb"))
+    entries = _list_entries(here)
+    yield from (here / name for name in entries.files if name.lower().endswith(".ipynb"))
     if depth:
-        for name in folders:
+        for name in entries.folders:
             yield from _notebooks_below(here / name, depth - 1)
 
 
-def _list_names(here: Path) -> tuple[list[str], list[str]]:
+def _list_entries(here: Path) -> Entries:
     """Return the names of the folders and files in a folder, except hidden ones and links."""
     folders: list[str] = []
     files: list[str] = []
-    with suppress(OSError), os.scandir(here) as entries:
-        for entry in islice(entries, MAX_ENTRIES):
+    with suppress(OSError), os.scandir(here) as listing:
+        for entry in islice(listing, MAX_ENTRIES):
             if (
                 not entry.name.startswith(".")
                 and not _IGNORED_NAMES_PATTERN.fullmatch(entry.name)
                 and not entry.is_symlink()
             ):
                 (folders if entry.is_dir() else files).append(entry.name)
-    return sorted(folders), sorted(files)
+    return Entries(tuple(sorted(folders)), tuple(sorted(files)), here.name)
 
 
 def _add_class_folder(

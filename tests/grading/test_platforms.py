@@ -97,6 +97,63 @@ def test_reads_brightspace_flat_files(tmp_path: Path) -> None:
     }
 
 
+MOODLE_ANN, MOODLE_BOB = "Ann Lee_22_assignsubmission_file", "Bob Ray_23_assignsubmission_file"
+BRIGHTSPACE_BOB = "12346-67890 - Bob Ray - Oct 11, 2026 1159 PM"
+
+
+@pytest.mark.parametrize("above", ["", "Download/", "courses/first/"])
+@pytest.mark.parametrize(
+    ("ann", "name", "bob"),
+    [
+        (
+            "12345-67890 - Ann Lee - Oct 12, 2026 1159 PM",
+            f"12346-67890 - Bob Ray - Oct 12, 2027 1159 PM - {NOTEBOOK}",
+            BRIGHTSPACE_BOB,
+        ),
+        (MOODLE_ANN, f"{MOODLE_BOB}_{NOTEBOOK}", MOODLE_BOB),
+        (MOODLE_ANN, f"{MOODLE_BOB}/{NOTEBOOK}", MOODLE_BOB),
+        (
+            "HW 1_alee_attempt_2026-10-12-08-00-00_unpacked",
+            f"HW 1_bray_attempt_2027-10-12-08-00-00_{NOTEBOOK}",
+            "HW 1_bray_attempt_2026-10-12-08-00-00_unpacked",
+        ),
+        (f"{MOODLE_ANN}_{NOTEBOOK}", f"old/{MOODLE_BOB}/{NOTEBOOK}", MOODLE_BOB),
+    ],
+    ids=["brightspace file", "moodle file", "moodle folder", "blackboard", "notebook's folder"],
+)
+def test_folder_keeps_other_names(
+    tmp_path: Path, above: str, ann: str, name: str, bob: str
+) -> None:
+    files = [f"{above}{ann}/{name}", f"{above}{bob}/{NOTEBOOK}"]
+    put(tmp_path, *files)
+    people = ("alee", "bray") if "attempt" in ann else ("Ann Lee", "Bob Ray")
+    assert learners_in(tmp_path) == dict(zip(people, (files[:1], files[1:]), strict=True))
+
+
+def test_lone_folder_keeps_other_names(tmp_path: Path) -> None:
+    file = f"{MOODLE_ANN}/{MOODLE_BOB}/{NOTEBOOK}"
+    assert learners_in(put(tmp_path, file)) == {"Ann Lee": [file]}
+
+
+@pytest.mark.parametrize(
+    ("ann", "bob", "learners"),
+    [
+        (
+            "HW 1_alee_attempt_2026-10-12-08-00-00",
+            "HW 1_bray_attempt_2026-10-11-08-00-00",
+            "alee,bray",
+        ),
+        (MOODLE_ANN, MOODLE_BOB, "Ann Lee,Bob Ray"),
+        ("leeann_101_9001", "raybob_102_9002", "leeann (101),raybob (102)"),
+    ],
+    ids=["blackboard", "moodle", "canvas"],
+)
+def test_file_keeps_other_names(tmp_path: Path, ann: str, bob: str, learners: str) -> None:
+    files = [f"{ann}_HW 1_bray_attempt_2027-10-12-08-00-00_{NOTEBOOK}", f"{bob}_{NOTEBOOK}"]
+    expected = zip(learners.split(","), files, strict=True)
+    assert learners_in(put(tmp_path, *files)) == {who: [file] for who, file in expected}
+
+
 def test_keeps_attempts_of_other_notebooks(tmp_path: Path) -> None:
     early = "12345-2 - Ann Lee - Oct 1, 2026 900 AM/02_blocking_p2p.ipynb"
     write_notebook(tmp_path / early, "def ping_pong(rank): return rank")

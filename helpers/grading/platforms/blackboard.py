@@ -22,8 +22,9 @@ from helpers.grading.platforms.protocol import (
 )
 from helpers.grading.table import Cell, UnchangedCell
 
+# Learners choose the text after the time, which may contain `_attempt_` again.
 _FORM_PATTERN = re.compile(
-    r"(?P<before>.+)_attempt_(?P<at>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)?", re.S
+    r"(?P<before>.+?)_attempt_(?P<at>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)?", re.S
 )
 _NAMES = ("Last Name", "First Name", "Username", "Student ID")
 _STATES = ("Last Access", "Availability")
@@ -40,7 +41,9 @@ class _Blackboard(Platform):
     import_file = "blackboard.csv"
 
     def sources(self, entries: Entries) -> dict[str, Source]:
-        found = {x: match for x in entries.files if (match := _FORM_PATTERN.fullmatch(x))}
+        # a folder is an archive that the instructor has unpacked
+        names = (*entries.folders, *entries.files)
+        found = {name: match for name in names if (match := _FORM_PATTERN.fullmatch(name))}
         assignment = _assignment([match["before"] for match in found.values()])
         sources = {}
         for name, match in found.items():
