@@ -44,6 +44,7 @@ class Source:
         platform, number: The platform, and the learner's number on it if the name contains one. The number
             may change with the assignment, so it does not distinguish sources.
         attempt: The time or number of the submission in a sortable form, if the name contains it.
+        is_username: Whether the name is a username, which must be equal to the roster's except for case.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Source:
     platform: str = ""
     number: str = field(default="", compare=False)
     attempt: str = field(default="", compare=False)
+    is_username: bool = field(default=False, compare=False)
 
 
 def printable(text: str) -> str:

@@ -21,6 +21,8 @@ from helpers.grading.table import TableError, read_table
 from helpers.views.plain import normalize_name
 
 _LAST_NUMBER_PATTERN = re.compile(r"\d+$")
+# Columns with a part of a person's name, which contain no usernames.
+_NAME_PART_PATTERN = re.compile(r"(?:first|last|given|family) ?name|surname", re.IGNORECASE)
 _FULL_NAMES = ("Full name", "Student", "Name", "Learner")
 
 
@@ -106,16 +108,18 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if no row is found.
 
     Rows are first matched by the platform's number, unless they name a different person. Other rows are
-    matched by the column, or the pair of neighboring columns, that contains the most learners. learners:
-    {name: its source}.
+    matched by the column, or the pair of neighboring columns, that contains the most learners. Usernames are
+    never compared with a part of a person's name. learners: {name: its source}.
     """
     by_number, number_column = _by_number(roster, learners)
     rest = [name for name in learners if name not in by_number.values()]
-    at, column, cells = _most_likely_column(roster, rest or list(learners))
-    found = [by_number.get(row) or each for row, each in enumerate(_match_cells(cells, rest))]
+    column = _most_likely_column(roster, {name: learners[name] for name in rest or learners})
+    cells = column.cells
+    by_cell = column.match({name: learners[name] for name in rest})
+    found = [by_number.get(row) or each for row, each in enumerate(by_cell)]
     if learners and not any(found):
         raise RosterError(
-            f"{roster.file} contains no learner who handed something in (column {column!r}; looked for "
+            f"{roster.file} contains no learner who handed something in (column {column.title!r}; looked for "
             f"{normalize_name(next(iter(learners)))[:60]!r} and the like). Is it this class's roster, and "
             "does that column contain the names of the submitted files or folders?"
         )
@@ -124,7 +128,7 @@ def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:
     present = set(found)
     return RosterMatch(
         roster,
-        column if rest or not number_column else number_column,
+        column.title if rest or not number_column else number_column,
         tuple(found),
         tuple(_names(roster, found, cells)),
         tuple(each for each in learners if each not in present),
@@ -157,21 +161,41 @@ def _by_number(roster: Roster, learners: Mapping[str, Source]) -> tuple[dict[int
     return found, used
 
 
-def _most_likely_column(roster: Roster, learners: Sequence[str]) -> tuple[int, str, list[str]]:
-    """Return index, name and cells of the column (or pair of columns) that contains the most learners."""
+@dataclass(frozen=True)
+class _Column:
+    """A column, or two neighboring columns, of a roster. has_usernames: whether a cell may be a username."""
+
+    title: str
+    cells: tuple[str, ...]
+    has_usernames: bool
+
+    def match(self, learners: Mapping[str, Source]) -> tuple[str | None, ...]:
+        """Return the learner of each cell, or None."""
+        names = [name for name, source in learners.items() if not source.is_username]
+        usernames = [name for name, source in learners.items() if source.is_username]
+        return _match_cells(self.cells, names, usernames if self.has_usernames else [])
+
+
+def _most_likely_column(roster: Roster, learners: Mapping[str, Source]) -> _Column:
+    """Return the column, or the pair of columns, that contains the most learners."""
     columns, rows = roster.columns, _plain_rows(roster)
-    tries = [(at, columns[at], [row[at] for row in rows]) for at in range(len(columns))]
+    tries = [
+        _Column(
+            title, tuple(row[at] for row in rows), not _NAME_PART_PATTERN.fullmatch(title.strip())
+        )
+        for at, title in enumerate(columns)
+    ]
     for at in range(min(len(columns), MAX_NAME_COLUMNS) - 1):
         for one, two in ((at, at + 1), (at + 1, at)):
-            name = f"{columns[one]} {columns[two]}"
-            tries.append((at, name, [f"{row[one]} {row[two]}".strip() for row in rows]))
+            cells = tuple(f"{row[one]} {row[two]}".strip() for row in rows)
+            tries.append(_Column(f"{columns[one]} {columns[two]}", cells, False))
     exact = set(map(normalize_name, learners))
 
-    def hits(tried: tuple[int, str, list[str]]) -> tuple[int, int]:
-        cells = tried[2]
-        return sum(map(bool, _match_cells(cells, learners))), sum(cell in exact for cell in cells)
+    def hits(column: _Column) -> tuple[int, int]:
+        matches = sum(map(bool, column.match(learners)))
+        return matches, sum(cell in exact for cell in column.cells)
 
-    return max((each for each in tries if each[1].strip()), key=hits)
+    return max((each for each in tries if each.title.strip()), key=hits)
 
 
 def _plain_rows(roster: Roster) -> list[list[str]]:
@@ -202,21 +226,26 @@ def _names(
         yield learner
 
 
-def _match_cells(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
+def _match_cells(
+    cells: Sequence[str], names: Sequence[str], usernames: Sequence[str]
+) -> tuple[str | None, ...]:
     """Return the learner for each cell, by the exact name or by a looser comparison with a unique result.
 
     The comparisons ignore, one after another: case; a number that may count attempts, so that "kay" matches
-    `kay_2`; the order of words, leading zeros, and characters that platforms remove from names.
+    `kay_2`; the order of words, leading zeros, and characters that platforms remove from names. Usernames are
+    compared only without case, because similar usernames belong to different people.
     """
+    learners = [*names, *usernames]
     exact = {normalize_name(learner): learner for learner in learners}
     count = Counter(cells)
     found = [exact.get(cell) if cell and count[cell] == 1 else None for cell in cells]
     # a cell with a learner's exact name, even in several rows, is not a variant of another name
     open_rows = {at for at, cell in enumerate(cells) if cell and cell not in exact}
-    for compare_cell, compare_learner in _COMPARISONS:
+    comparisons = [(_WITHOUT_CASE, learners), *((each, names) for each in _LOOSE_COMPARISONS)]
+    for (compare_cell, compare_learner), compared_learners in comparisons:
         cell_keys = Counter(compare_cell(cell) for cell in cells)
         by_key: dict[Hashable, list[str]] = {}
-        for learner in learners:
+        for learner in compared_learners:
             if learner not in found:
                 by_key.setdefault(compare_learner(normalize_name(learner)), []).append(learner)
         for at in sorted(open_rows):
@@ -231,10 +260,12 @@ def _without_number(name: str) -> str:
     return re.sub(r"[-_ ]\d{1,2}$", "", name.casefold())
 
 
-_COMPARISONS: tuple[tuple[Callable[[str], Hashable], Callable[[str], Hashable]], ...] = (
-    (str.casefold, str.casefold),
+_Comparison = tuple[Callable[[str], Hashable], Callable[[str], Hashable]]
+"""Two functions that compute the keys of a cell and a learner."""
+_WITHOUT_CASE: _Comparison = (str.casefold, str.casefold)
+# They are tried in this order.
+_LOOSE_COMPARISONS: tuple[_Comparison, ...] = (
     (str.casefold, _without_number),
     (name_words, name_words),
     (compact_name, compact_name),
 )
-"""Pairs of functions that compute the keys of a cell and a learner; the pairs are tried in order."""

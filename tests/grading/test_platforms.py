@@ -12,7 +12,7 @@ from helpers.grading.platforms import PLATFORMS, platform_of
 from helpers.grading.platforms.protocol import Platform, Roster
 from helpers.grading.record import Record
 from helpers.grading.reports.gradebooks import platform_import
-from helpers.grading.roster import RosterMatch, match_roster, read_roster
+from helpers.grading.roster import RosterError, RosterMatch, match_roster, read_roster
 from helpers.grading.submissions import find_submissions
 from tests.grading.notebooks import write_notebook
 from tests.grading.reports.builders import course_of, exercise, record
@@ -244,6 +244,50 @@ def test_similar_rows_stay_separate(tmp_path: Path, cells: tuple[str, str]) -> N
     exact = cells[0].strip('"')
     roster = "Name\n" + "".join(f"{cell}\n" for cell in cells)
     assert matched(tmp_path, roster, exact).rows == (exact, None)
+
+
+BLACKBOARD_HEAD = "Last Name,First Name,Username,Student ID,Last Access,Availability"
+USERNAME_FORMS = (
+    f"HW 1_{{}}_attempt_2026-10-12-08-00-00_{NOTEBOOK}",
+    f"lab-submissions/lab-{{}}/{NOTEBOOK}",
+)
+
+
+def matched_usernames(tmp_path: Path, form: str, row: str, *usernames: str) -> RosterMatch:
+    """Match a roster of one row and Zoe's row with the submissions of some usernames."""
+    path, folder = tmp_path / "r.csv", tmp_path / "in"
+    put(folder, *map(form.format, usernames))
+    path.write_text(f"{BLACKBOARD_HEAD}\n{row},,Yes\nRay,Zoe,zoe,7,,Yes\n", encoding="utf-8")
+    return match_roster(read_roster(path), find_submissions(folder).sources)
+
+
+@pytest.mark.parametrize("form", USERNAME_FORMS, ids=["blackboard", "github"])
+@pytest.mark.parametrize(
+    ("username", "row"),
+    [
+        ("alee-2", "Lee,Anton,alee,1"),
+        ("alee_2", "Lee,Anton,alee,1"),
+        ("wei.chen", "Chen,Wei,chen.wei,1"),
+        ("wei.chen", "Chen,Wei,wchen,1"),
+        ("j.smith", "Smith,Jo,jsmith,1"),
+        ("12", "Smith,Jo,0012,1"),
+    ],
+)
+def test_rejects_similar_username(tmp_path: Path, form: str, username: str, row: str) -> None:
+    match = matched_usernames(tmp_path, form, row, username, "zoe")
+    assert match.rows == (None, "zoe") and match.without_entry == (username,)
+
+
+@pytest.mark.parametrize("row", ["Lee,Anton,alee,1", "Lee,,alee,1", ",LEE,alee,1"])
+def test_username_matches_no_surname(tmp_path: Path, row: str) -> None:
+    with pytest.raises(RosterError, match="contains no learner"):
+        matched_usernames(tmp_path, USERNAME_FORMS[0], row, "lee")
+
+
+@pytest.mark.parametrize("form", USERNAME_FORMS, ids=["blackboard", "github"])
+def test_username_ignores_case(tmp_path: Path, form: str) -> None:
+    match = matched_usernames(tmp_path, form, "Lee,Ann,ALee,1", "alee", "Zoe")
+    assert match.rows == ("alee", "Zoe") and match.column == "Username"
 
 
 # --- imports ----------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class _Blackboard(Platform):
         sources = {}
         for name, match in found.items():
             who = clean_name(_username(match["before"], assignment))
-            sources[name] = Source(who, who, attempt=match["at"])
+            sources[name] = Source(who, who, attempt=match["at"], is_username=True)
         return sources
 
     def added_files(self, entries: Entries) -> set[str]:

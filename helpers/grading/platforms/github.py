@@ -21,7 +21,9 @@ class _GitHubClassroom(Platform):
             name: name[len(slug) + 1 :] for name in entries.folders if name.startswith(f"{slug}-")
         }
         return {
-            name: Source(clean_name(login), f"{login}/") for name, login in logins.items() if login
+            name: Source(clean_name(login), f"{login}/", is_username=True)
+            for name, login in logins.items()
+            if login
         }
 
 
