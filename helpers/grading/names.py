@@ -45,6 +45,7 @@ class Source:
             may change with the assignment, so it does not distinguish sources.
         attempt: The time or number of the submission in a sortable form, if the name contains it.
         is_username: Whether the name is a username, which must be equal to the roster's except for case.
+        is_feedback: Whether the file or folder contains feedback for the learner, who has not handed it in.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Source:
     number: str = field(default="", compare=False)
     attempt: str = field(default="", compare=False)
     is_username: bool = field(default=False, compare=False)
+    is_feedback: bool = field(default=False, compare=False)
 
 
 def printable(text: str) -> str:
@@ -88,6 +90,11 @@ def compact_name(name: str) -> str:
 def _words(name: str) -> list[str]:
     text = _REMOVED_PATTERN.sub("", unicodedata.normalize("NFKC", name).casefold())
     return re.findall(r"[^\W_]+", text)
+
+
+def is_feedback_name(name: str) -> bool:
+    """Return whether the name of a folder in a learner's folder, or a part of a name, says "feedback"."""
+    return "feedback" in name.casefold()
 
 
 def stem_of(name: str) -> str:

@@ -22,7 +22,7 @@ from helpers.answers.file_kinds import looks_like_notebook
 from helpers.answers.notebook import MAX_FILE_BYTES
 from helpers.checks.headings import headings
 from helpers.grading.grade_options import CannotGrade
-from helpers.grading.names import Source, find_notebook_names, printable
+from helpers.grading.names import Source, find_notebook_names, is_feedback_name, printable
 from helpers.grading.owners import (
     files_of_platforms,
     find_sources,
@@ -55,7 +55,7 @@ _ARCHIVE_PATTERN = re.compile(r".*\.(?:zip|rar|7z|tar|tgz|tar\.\w+)", re.I)
 # Folders of one learner that may contain the same notebook.
 _OWN_FOLDERS_PATTERN = re.compile(
     r"work|notebooks|solutions?|tests?|docs|old|new|backups?|archive|final|drafts?|versions?|cop(?:y|ies)"
-    r"|submi\w+|release|source|autograded|feedback",
+    r"|submi\w+|release|source|autograded",
     re.I,
 )
 _DEFINED_PATTERN = re.compile(rb"\b(?:def|class) +(\w+)")
@@ -119,6 +119,9 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
     skipped = set(map(os.path.abspath, [*instructor_files, *shared]))
     for here in shared:
         _add_class_folder(here, folder, skipped, found, notices)
+    found = {
+        source: each for source, each in found.items() if each.files or each.others or each.empty
+    }
     learners = name_learners(found, notices)
     for each in found.values():
         each.files = _newest_attempts(each, folder, notices)
@@ -203,12 +206,13 @@ def _holds_learners(here: Path) -> bool:
 def _with_same_notebook(here: Path, paths: Sequence[Path]) -> set[str]:
     """Return the largest set of folders in `here` that contain a notebook of the same name.
 
-    Folders that a learner may have made, such as `old` or `backup`, are left out.
+    Folders that a learner may have made, such as `old` or `backup`, and folders for feedback are left out.
     """
     by_name: dict[str, set[str]] = {}
     for path in paths:
         first, *rest = path.relative_to(here).parts
-        if rest and not _OWN_FOLDERS_PATTERN.fullmatch(first) and not find_notebook_names(first):
+        is_learners_own = _OWN_FOLDERS_PATTERN.fullmatch(first) or is_feedback_name(first)
+        if rest and not is_learners_own and not find_notebook_names(first):
             by_name.setdefault(path.name.casefold(), set()).add(first)
     return max(by_name.values(), key=len, default=set())
 
@@ -260,10 +264,14 @@ def _add_class_folder(
     files = {name: notebook for name, notebook in files.items() if name not in added}
     entries = Entries(tuple(folders), tuple(files), here.name)
     for name, source in find_sources(entries, files).items():
-        own, path = files_by_source.setdefault(source, _Found()), here / name
+        path = here / name
+        if source.is_feedback:
+            notices.append(_feedback_notice(path, folder, source))
+            continue
+        own = files_by_source.setdefault(source, _Found())
         before = {*own.files}
         if name not in files:
-            _add_folder(own, path, folder, notices)
+            _add_folder(own, source, path, folder, notices)
         else:
             is_notebook = path.is_symlink() or _may_be_notebook(path)
             (own.files if is_notebook else own.others).append(path)
@@ -303,10 +311,21 @@ def _is_handed_in(name: str) -> bool:
     )
 
 
-def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str]) -> None:
-    """Search one learner's folder within limits, so that a huge folder does not delay other learners."""
+def _feedback_notice(path: Path, folder: Path, source: Source) -> str:
+    name = _relative_path(path, folder)
+    return f"{name}: feedback for {printable(source.name)}, not counted as handed in"
+
+
+def _add_folder(
+    submission: _Found, source: Source, top: Path, folder: Path, notices: list[str]
+) -> None:
+    """Search one learner's folder within limits, so that a huge folder does not delay other learners.
+
+    Folders for feedback are left out, because a corrected notebook is not the learner's work.
+    """
     name, before = printable(top.name), len(submission.files)
     todo, looked = [(top, 1)], 0
+    has_other_files = has_feedback = False
     while todo:
         here, depth = todo.pop()
         for entry in _entries(here, folder, notices):
@@ -318,9 +337,13 @@ def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str])
             if entry.is_symlink():
                 notices.append(f"{_relative_path(path, folder)}: a symbolic link, ignored")
             elif entry.is_dir(follow_symlinks=False):
-                if depth < _MAX_DEPTH:
+                if is_feedback_name(entry.name):
+                    has_feedback = True
+                    notices.append(_feedback_notice(path, folder, source))
+                elif depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
             elif not _may_be_notebook(path):
+                has_other_files = True
                 submission.others += [path] * (len(submission.others) <= _MAX_OTHER_FILES)
             elif len(submission.files) - before >= MAX_FILES:
                 notices.append(f"{name}: more than {MAX_FILES} notebooks, the others were ignored")
@@ -328,7 +351,8 @@ def _add_folder(submission: _Found, top: Path, folder: Path, notices: list[str])
             else:
                 submission.files.append(path)
     if len(submission.files) == before:
-        submission.empty.append(top)
+        if has_other_files or not has_feedback:
+            submission.empty.append(top)
         notices.append(f"{name}: no notebook was found in this folder and its subfolders")
     if len(same := _with_same_notebook(top, submission.files[before:])) > 1:
         folders = ", ".join(map(printable, sorted(same)[:4]))

@@ -161,6 +161,44 @@ def test_keeps_attempts_of_other_notebooks(tmp_path: Path) -> None:
     assert learners_in(tmp_path) == {"Ann Lee": [early, BRIGHTSPACE[0]]}
 
 
+@pytest.mark.parametrize(
+    ("folder", "learner"),
+    [
+        ("ann/feedback", "ann"),
+        ("ann/hw/Feedback Attachment(s)", "ann"),
+        (f"{MOODLE_ANN}/Ann Lee_22_assignfeedback_file", "Ann Lee"),
+        ("Ann Lee_22_assignfeedback_file", "Ann Lee"),
+        ("Ann Lee_22_assignfeedback_file_x.ipynb", "Ann Lee"),
+    ],
+)
+@pytest.mark.parametrize("depth", ["", "class/"], ids=["top", "folder"])
+def test_ignores_feedback(tmp_path: Path, folder: str, learner: str, depth: str) -> None:
+    top = "ann" if learner == "ann" else MOODLE_ANN
+    own, folder = f"{depth}{top}/{NOTEBOOK}", depth + folder
+    feedback = folder if folder.endswith(".ipynb") else f"{folder}/{NOTEBOOK}"
+    put(tmp_path, own, feedback, f"{depth}zoe/{NOTEBOOK}")
+    found = learners_in(tmp_path)
+    assert found == {learner: [own], "zoe": [f"{depth}zoe/{NOTEBOOK}"]}
+    assert find_submissions(tmp_path).notices == (
+        f"{folder}: feedback for {learner}, not counted as handed in",
+    )
+
+
+def test_feedback_is_no_submission(tmp_path: Path) -> None:
+    put(tmp_path, f"ann/feedback/{NOTEBOOK}", f"zoe/{NOTEBOOK}")
+    put(tmp_path, f"{MOODLE_BOB}/{NOTEBOOK}".replace("submission", "feedback"))
+    put(tmp_path, f"{MOODLE_ANN}_{NOTEBOOK}".replace("submission", "feedback"))
+    found = find_submissions(tmp_path)
+    assert learners_in(tmp_path) == {"zoe": [f"zoe/{NOTEBOOK}"]}
+    assert set(found.sources) == {"zoe"}
+    assert len([notice for notice in found.notices if "feedback for" in notice]) == 3
+
+
+def test_feedback_folder_makes_no_class(tmp_path: Path) -> None:
+    put(tmp_path, f"ann/hw/{NOTEBOOK}", f"ann/feedback from bob/{NOTEBOOK}")
+    assert learners_in(tmp_path) == {"ann": [f"ann/hw/{NOTEBOOK}"]}
+
+
 def test_reads_blackboard_attempts(tmp_path: Path) -> None:
     put(tmp_path, *BLACKBOARD)
     assert learners_in(tmp_path) == {"alee": [BLACKBOARD[1]], "b_ray": [BLACKBOARD[4]]}

@@ -10,7 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from helpers.grading.names import Source, clean_name, name_words, only_letters, stem_of
+from helpers.grading.names import (
+    Source,
+    clean_name,
+    is_feedback_name,
+    name_words,
+    only_letters,
+    stem_of,
+)
 from helpers.grading.platforms.protocol import (
     Entries,
     GradedRoster,
@@ -24,7 +31,7 @@ from helpers.grading.platforms.protocol import (
 from helpers.grading.table import Cell, UnchangedCell
 
 _FORM_PATTERN = re.compile(
-    r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?:submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
+    r"(?P<who>.+?)(?:_(?P<number>\d+))?_assign(?P<kind>submission|feedback)_[a-z]+(?:_(?P<rest>.*))?",
     re.S,
 )
 # The word for a participant in blind marking ("participant" of mod/assign/lang), letters only. In an unlisted
@@ -67,7 +74,9 @@ class _Moodle(Platform):
         # A-Participant"). The grading worksheet lists them by this name and number.
         is_blind = _PARTICIPANT_WORDS_PATTERN.fullmatch(only_letters(name.rpartition("-")[2]))
         name = f"{name} {number}" if is_blind and number else name
-        return Source(name, f"{name}/", self.key if number else "", number)
+        key = self.key if number else ""
+        is_feedback = is_feedback_name(match["kind"])
+        return Source(name, f"{name}/", key, number, is_feedback=is_feedback)
 
     def has_exported(self, roster: Roster) -> bool:
         return roster.has_columns("Identifier", "Grade") or bool(roster.indexes(_IDENTIFIERS))
