@@ -56,7 +56,7 @@ def is_export(entries: Entries) -> bool:
 
 
 def files_of_platforms(entries: Entries) -> set[str]:
-    """Return the files that platforms have added to an export."""
+    """Return the files that platforms have added to an export or to a learner's folder."""
     return {name for platform in PLATFORMS for name in platform.added_files(entries)}
 
 

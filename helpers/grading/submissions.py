@@ -321,14 +321,22 @@ def _add_folder(
 ) -> None:
     """Search one learner's folder within limits, so that a huge folder does not delay other learners.
 
-    Folders for feedback are left out, because a corrected notebook is not the learner's work.
+    Folders for feedback and files added by a platform are left out, because they are not the learner's work.
     """
     name, before = printable(top.name), len(submission.files)
     todo, looked = [(top, 1)], 0
-    has_other_files = has_feedback = False
+    has_own_files = has_added_files = False
     while todo:
         here, depth = todo.pop()
-        for entry in _entries(here, folder, notices):
+        listing = list(_entries(here, folder, notices))
+        added = files_of_platforms(
+            Entries(
+                tuple(each.name for each in listing if each.is_dir(follow_symlinks=False)),
+                tuple(each.name for each in listing if each.is_file(follow_symlinks=False)),
+                here.name,
+            )
+        )
+        for entry in listing:
             looked += 1
             if looked > MAX_ENTRIES:
                 notices.append(f"{name}: more than {MAX_ENTRIES:,} files, the others were ignored")
@@ -338,12 +346,14 @@ def _add_folder(
                 notices.append(f"{_relative_path(path, folder)}: a symbolic link, ignored")
             elif entry.is_dir(follow_symlinks=False):
                 if is_feedback_name(entry.name):
-                    has_feedback = True
+                    has_added_files = True
                     notices.append(_feedback_notice(path, folder, source))
                 elif depth < _MAX_DEPTH:
                     todo.append((path, depth + 1))
+            elif entry.name in added:
+                has_added_files = True
             elif not _may_be_notebook(path):
-                has_other_files = True
+                has_own_files = True
                 submission.others += [path] * (len(submission.others) <= _MAX_OTHER_FILES)
             elif len(submission.files) - before >= MAX_FILES:
                 notices.append(f"{name}: more than {MAX_FILES} notebooks, the others were ignored")
@@ -351,7 +361,7 @@ def _add_folder(
             else:
                 submission.files.append(path)
     if len(submission.files) == before:
-        if has_other_files or not has_feedback:
+        if has_own_files or not has_added_files:
             submission.empty.append(top)
         notices.append(f"{name}: no notebook was found in this folder and its subfolders")
     if len(same := _with_same_notebook(top, submission.files[before:])) > 1:

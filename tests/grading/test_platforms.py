@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading import platforms
+from helpers.grading import owners, platforms
+from helpers.grading.names import Source
 from helpers.grading.platforms import PLATFORMS, platform_of
-from helpers.grading.platforms.protocol import Platform, Roster
+from helpers.grading.platforms.protocol import Entries, Platform, Roster
 from helpers.grading.record import Record
 from helpers.grading.reports.gradebooks import platform_import
 from helpers.grading.roster import RosterError, RosterMatch, match_roster, read_roster
@@ -50,7 +51,7 @@ def learners_in(folder: Path) -> dict[str, list[str]]:
 
 def put(folder: Path, *names: str) -> Path:
     for name in names:
-        if name.endswith((".html", ".txt")):
+        if name.endswith((".html", ".txt", ".py")):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text("<p>x")
         else:
@@ -387,6 +388,47 @@ def test_writes_blackboard_columns(tmp_path: Path) -> None:
             "Ray,Bob,bray,2,10",
         ]
     }
+
+
+class _Timed(Platform):
+    """A platform that adds a time to each learner's folder."""
+
+    title = "Timed"
+    _FORM = re.compile(r"Time of (.+)")
+
+    def sources(self, entries: Entries) -> dict[str, Source]:
+        matches = {name: self._FORM.fullmatch(name) for name in entries.folders}
+        return {name: Source(x[1], f"{x[1]}/") for name, x in matches.items() if x}
+
+    def added_files(self, entries: Entries) -> set[str]:
+        is_learners = self._FORM.fullmatch(entries.parent)
+        return {"timestamp.txt"} & {*entries.files} if is_learners else set()
+
+
+@pytest.mark.parametrize(
+    ("files", "handed_in"),
+    [
+        (["timestamp.txt"], []),
+        (["timestamp.txt", "feedback/x.ipynb"], []),
+        (["timestamp.txt", "answers.txt"], ["answers.txt"]),
+        (["timestamp.txt", "answers.py"], ["answers.py"]),
+        (["timestamp.txt", NOTEBOOK], [NOTEBOOK]),
+        (["texts/timestamp.txt"], ["texts/timestamp.txt"]),
+    ],
+    ids=lambda names: " ".join(names) or "nothing",
+)
+def test_ignores_texts_of_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], handed_in: list[str]
+) -> None:
+    monkeypatch.setattr(owners, "PLATFORMS", (*PLATFORMS, _Timed()))
+    put(tmp_path, *(f"Time of Ann/{name}" for name in files), f"Time of Zoe/{NOTEBOOK}")
+    found = learners_in(tmp_path)
+    assert found.pop("Zoe") == [f"Time of Zoe/{NOTEBOOK}"]
+    assert found == ({"Ann": [f"Time of Ann/{name}" for name in handed_in]} if handed_in else {})
+    notices = find_submissions(tmp_path).notices
+    assert any("Ann: no notebook was found" in notice for notice in notices) == (
+        NOTEBOOK not in files
+    )
 
 
 class _Zeta(Platform):

@@ -123,7 +123,11 @@ class Platform:
         return bool(self.sources(entries))
 
     def added_files(self, entries: Entries) -> set[str]:
-        """Return the files that the platform has added to an export."""
+        """Return the files that the platform has added to an export or to a learner's folder.
+
+        Accept a name such as `comments.txt` only if `entries.parent` has the platform's form, because
+        learners on other platforms might have chosen this name.
+        """
         return set()
 
     def is_learner(self, cells: Sequence[str]) -> bool:
