@@ -58,7 +58,8 @@ _OWN_FOLDERS_PATTERN = re.compile(
     r"|submi\w+|release|source|autograded",
     re.I,
 )
-_DEFINED_PATTERN = re.compile(rb"\b(?:def|class) +(\w+)")
+# If a cell's source is one string, the escape sequence of a newline or a tab may precede the word.
+_DEFINED_PATTERN = re.compile(rb"(?:\b|\\[nrt])(?:def|class) +(\w+)")
 
 
 class NoSubmissions(CannotGrade):

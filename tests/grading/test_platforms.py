@@ -205,6 +205,13 @@ def test_reads_blackboard_attempts(tmp_path: Path) -> None:
     assert learners_in(tmp_path) == {"alee": [BLACKBOARD[1]], "b_ray": [BLACKBOARD[4]]}
 
 
+def test_newest_attempt_has_source_string(tmp_path: Path) -> None:
+    files = [f"HW 1_alee_attempt_2026-10-{at}-08-00-00_{at}.ipynb" for at in (12, 13)]
+    for name in files:
+        write_notebook(tmp_path / name, "# mine\ndef ping_pong(rank):\n    return 1")
+    assert learners_in(tmp_path) == {"alee": files[1:]}
+
+
 def test_reports_text_without_file(tmp_path: Path) -> None:
     put(tmp_path, *BLACKBOARD[:1], "HW 1_cy_attempt_2026-10-12-08-00-00.txt")
     assert set(learners_in(tmp_path)) == {"alee", "cy"}

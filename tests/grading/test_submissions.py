@@ -175,6 +175,13 @@ def test_assigns_copies_to_their_learner(tmp_path: Path, mark: str) -> None:
     }
 
 
+@pytest.mark.parametrize("before", ["", "# mine\n", "\t", "# mine\r\n", "@decorated\n\tasync "])
+def test_reads_functions_in_single_string(tmp_path: Path, before: str) -> None:
+    for name, function in (("anna_02", "ping_pong"), ("bela_03", "safe_buffers")):
+        write_notebook(tmp_path / f"{name}.ipynb", f"{before}def {function}(rank): return rank")
+    assert set(learners_in(tmp_path)) == {"anna", "bela"}
+
+
 def test_keeps_name_resembling_copy_mark(tmp_path: Path) -> None:
     put(tmp_path, "copy.ipynb", "Kopie.ipynb", "(2).ipynb")
     assert set(learners_in(tmp_path)) == {"copy", "Kopie", "(2)"}
