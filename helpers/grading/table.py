@@ -10,12 +10,15 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 _MAX_BYTES = 20_000_000
 _SEPARATOR_PATTERN = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-_QUOTED_PATTERN = re.compile(r'"[^"]*"')
+# Number of nonempty rows that are compared to find the separator.
+_FIRST_ROWS = 10
 _DECIMAL_COMMA_PATTERN = re.compile(r"\s*-?\d+,\d+\s*")
 
 
@@ -44,8 +47,7 @@ def read_table(path: Path, name: str) -> list[Row]:
     """
     text = read_text(path, name)
     separator = _SEPARATOR_PATTERN.match(text)
-    head = _QUOTED_PATTERN.sub("", text).partition("\n")[0]
-    delimiter = separator[1] if separator else max(",;\t", key=head.count)
+    delimiter = separator[1] if separator else _likely_delimiter(text)
     lines = io.StringIO(text, newline="")
     before = 1
     if separator:
@@ -64,6 +66,31 @@ def read_table(path: Path, name: str) -> list[Row]:
     width = max((_width(row.cells) for row in rows), default=0)
     # Remove only columns that are empty in every row, because an extra cell in one row is an error to report.
     return [Row(row.line, row.cells[:width]) for row in rows]
+
+
+def _likely_delimiter(text: str) -> str:
+    """Return the separator that divides most of the first rows into as many cells as the header.
+
+    A title or a decimal number may contain other separators. If two separators fit equally well, the one with
+    more cells is returned, then a semicolon or tab, because commas are more frequent inside cells.
+    """
+    fits = {delimiter: _fit(text, delimiter) for delimiter in ";\t,"}
+    best = max(fits, key=lambda delimiter: fits[delimiter])
+    return best if fits[best] > (0, 0) else ","
+
+
+def _fit(text: str, delimiter: str) -> tuple[int, int]:
+    """Return the number of first rows with as many cells as the header, and this number of cells.
+
+    Both are 0 if the header is a single cell.
+    """
+    counts: list[int] = []
+    with suppress(csv.Error):  # a wrong separator may follow a quote
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows = (cells for cells in reader if any(cell.strip() for cell in cells))
+        for cells in islice(rows, _FIRST_ROWS):
+            counts.append(len(cells))
+    return (counts.count(counts[0]), counts[0]) if counts and counts[0] > 1 else (0, 0)
 
 
 def _width(cells: Sequence[str]) -> int:
