@@ -10,7 +10,7 @@ import pytest
 from helpers.grading import owners, platforms
 from helpers.grading.names import Source
 from helpers.grading.platforms import PLATFORMS, platform_of
-from helpers.grading.platforms.protocol import Entries, Platform, Roster
+from helpers.grading.platforms.protocol import Entries, Platform, Roster, as_number
 from helpers.grading.record import Record
 from helpers.grading.reports.gradebooks import platform_import
 from helpers.grading.roster import RosterError, RosterMatch, match_roster, read_roster
@@ -380,6 +380,45 @@ def test_writes_brightspace_columns(tmp_path: Path, column: str, points: tuple[s
 def test_matches_brightspace_identifiers(tmp_path: Path, learner: str) -> None:
     roster = "OrgDefinedId,Username,End-of-Line Indicator\n#1001,#alee,#\n#1002,#bray,#\n"
     assert matched(tmp_path, roster, learner).rows == (learner, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("10", 10),
+        ("10.5", 10.5),
+        ("10,5", 10.5),
+        ("100,00", 100),
+        ("0,500", 0.5),
+        ("1.000", 1),
+        ("1,000", 1_000),
+        ("12,500", 12_500),
+        ("1,234,567", 1_234_567),
+        ("1,234.50", 1_234.5),
+        ("1.000,5", 1_000.5),
+        ("1.234.567,00", 1_234_567),
+        (" 1,000 ", 1_000),
+        ("1234,567", 1_234.567),
+        ("", 7),
+        ("-", 7),
+        ("1,2,3", 7),
+        ("1.5,5", 7),
+    ],
+)
+def test_reads_maximum_of_gradebook(text: str, number: float) -> None:
+    assert as_number(text, 7) == number
+
+
+def test_scales_points_to_thousands(tmp_path: Path) -> None:
+    own = '"02_blocking_p2p [Total Pts: 1,000 Score] |4711"'
+    roster = (
+        f"Last Name,First Name,Username,Student ID,Last Access,Availability,{own}\n"
+        "Lee,Ann,alee,1,,Yes,\nRay,Bob,bray,2,,Yes,\n"
+    )
+    assert imported(tmp_path, roster)["blackboard.csv"][1:] == [
+        "Lee,Ann,alee,1,700",
+        "Ray,Bob,bray,2,500",
+    ]
 
 
 def test_writes_blackboard_columns(tmp_path: Path) -> None:

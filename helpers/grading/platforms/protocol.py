@@ -191,8 +191,22 @@ def find_column(
     return next((found for name in columns if (found := own.fullmatch(name))), None)
 
 
+_THOUSANDS_PATTERN = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
+_THOUSANDS_AND_COMMA_PATTERN = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+,\d*")
+
+
 def as_number(text: str, default: float) -> float:
-    """Return the number in `text`, with a decimal point or comma, or `default` if there is no number."""
+    """Return a column's maximum, or `default` if `text` contains no number.
+
+    Commas before groups of exactly three digits separate thousands ("1,000", "1,234.50"), because a maximum
+    rarely has thousandths, unless the number begins with 0. Any other comma is a decimal comma ("10,5",
+    "0,500"), before which points separate thousands ("1.000,5"). A point alone is a decimal point ("1.000").
+    """
+    text = text.strip()
+    if _THOUSANDS_PATTERN.fullmatch(text):
+        text = text.replace(",", "")
+    elif _THOUSANDS_AND_COMMA_PATTERN.fullmatch(text):
+        text = text.replace(".", "")
     try:
         return float(text.replace(",", "."))
     except ValueError:
