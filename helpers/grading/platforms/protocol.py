@@ -119,7 +119,7 @@ class Platform:
         return {}
 
     def is_export(self, entries: Entries) -> bool:
-        """Return whether a folder with these entries is an export, not one learner's folder."""
+        """Return whether a folder without a known owner is an export, not one learner's folder."""
         return bool(self.sources(entries))
 
     def added_files(self, entries: Entries) -> set[str]:
@@ -131,7 +131,7 @@ class Platform:
         return set()
 
     def is_learner(self, cells: Sequence[str]) -> bool:
-        """Return whether a row of a roster belongs to a person."""
+        """Return whether a row of a roster, which may be another platform's, can belong to a person."""
         return True
 
     def has_exported(self, roster: Roster) -> bool:
