@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def _mark_cases_outside_samples(items: list[pytest.Item]) -> None:
-    """Of each test marked `sample(n)`, mark all cases as extended except n, evenly spaced."""
+    """Mark as extended all cases of tests marked `sample(n)`, except n evenly spaced ones."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sample") and not item.get_closest_marker("extended"):

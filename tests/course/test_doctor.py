@@ -37,6 +37,7 @@ def test_doctor_finds_no_missing_requirements(findings: dict[str, Finding]) -> N
     assert exit_code(findings.values()) == 0
 
 
+@pytest.mark.extended
 def test_doctor_starts_two_ranks(findings: dict[str, Finding]) -> None:
     assert findings["gloo"].status == "ok"
     assert findings["gloo"].detail.startswith("two ranks started and answered in ")

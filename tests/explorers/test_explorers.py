@@ -57,6 +57,7 @@ def test_refuses_unavailable_choices(name: str, setting: dict[str, Any], says: s
         explore(name, **setting)
 
 
+@pytest.mark.extended
 def test_collectives_run_on_real_ranks() -> None:
     for op in collective.CONTROLS[0].options.values():
         text = repr(explore("collective", op=op, ranks=3, root=2, reduction="MAX"))

@@ -239,6 +239,7 @@ def test_reports_size_of_oversized_value() -> None:
         wire.encode([large] * 20, 50)
 
 
+@pytest.mark.extended
 def test_refuses_to_return_2_gigabytes() -> None:
     def give(rank: int, world_size: int) -> list[torch.Tensor]:
         return [torch.zeros(1_000_000)] * 600  # 4 MB each, written 600 times

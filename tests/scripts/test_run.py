@@ -290,7 +290,7 @@ def test_bad_input_error_has_no_traceback(folder: Path, name: str) -> None:
     assert "Traceback" not in result.output
 
 
-@pytest.mark.sample(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_reaches_all_ranks(folder: Path, number: signal.Signals) -> None:
     (folder / "train.py").write_text(
