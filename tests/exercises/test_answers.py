@@ -23,6 +23,8 @@ from helpers.checks.registry import exercises
 HIDDEN = "a secret of the tests"
 # Their cases include a sharded layer on one rank, which keeps its gradients and trains x.
 RARE = ("secret 2", "secret 3")
+# A proof of 23.3 takes a minute of two cores.
+PROOF_S = 900
 
 # Preload DTensor, FSDP and similar modules, whose import takes a second, as a server in use has done
 pytestmark = pytest.mark.usefixtures("preloaded")
@@ -60,12 +62,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("exercise", "known"), pairs)
 
 
+@pytest.mark.timeout(PROOF_S)
 @pytest.mark.prove
 def test_visible_cases_match_answers_file(exercise: Exercise, known: KnownAnswer) -> None:
     why = answer_problem(exercise, known, VISIBLE_SECRET)
     assert not why, why
 
 
+@pytest.mark.timeout(PROOF_S)
 @pytest.mark.prove
 def test_hidden_cases_match_answers_file(exercise: Exercise, known: KnownAnswer) -> None:
     why = answer_problem(exercise, known, HIDDEN)
