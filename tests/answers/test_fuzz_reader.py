@@ -169,7 +169,6 @@ def test_random_bytes_raise_only_unreadable_notebook(content: bytes) -> None:
     fuzz_bytes(content)
 
 
-@pytest.mark.extended
 @QUICK
 @given(values)
 def test_random_json_raises_only_unreadable_notebook(value: Any) -> None:

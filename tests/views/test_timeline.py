@@ -351,7 +351,6 @@ def test_drawing_marks_carry_steps_and_description() -> None:
     assert "<ring> & co" in [text.text for text in svg.iter(f"{space}text")]
 
 
-@pytest.mark.extended
 def test_writes_thousands_of_marks_in_groups() -> None:
     rows = [[event(0, n, "send", n, n + 1, peer=1) for n in range(12_000)], []]
     whole = drawing(timeline(trace_of_rows(2, rows)))
