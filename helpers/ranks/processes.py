@@ -50,27 +50,7 @@ def adopt_orphans() -> None:
         prctl(_SET_SUBREAPER, 1)
 
 
-def children_of(pid: int) -> Iterator[int]:
-    """Yield the ids of a process's children, including adopted ones; none if there is no /proc."""
-    with suppress(OSError):  # The process may exit at any moment.
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError, ValueError):
-                text = _read(f"/proc/{pid}/task/{task}/children")
-                yield from (int(word) for word in text.split())
-
-
-def living_children(pid: int) -> list[int]:
-    """Return the ids of a process's running children, without zombies."""
-    return [child for child in children_of(pid) if _state(child) not in _ENDED]
-
-
-def _state(pid: int) -> str:
-    with suppress(OSError, IndexError):
-        return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
-    return ""
-
-
-def _read(path: str) -> str:
+def read_proc_file(path: str) -> str:
     """Return the text of a file of /proc. `Path.read_text` takes several times as long."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -82,10 +62,30 @@ def _read(path: str) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
+def children_of(pid: int) -> Iterator[int]:
+    """Yield the ids of a process's children, including adopted ones; none if there is no /proc."""
+    with suppress(OSError):  # The process may exit at any moment.
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, ValueError):
+                text = read_proc_file(f"/proc/{pid}/task/{task}/children")
+                yield from (int(word) for word in text.split())
+
+
+def living_children(pid: int) -> list[int]:
+    """Return the ids of a process's running children, without zombies."""
+    return [child for child in children_of(pid) if _state(child) not in _ENDED]
+
+
+def _state(pid: int) -> str:
+    with suppress(OSError, IndexError):
+        return read_proc_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
+    return ""
+
+
 def namespace_pid(pid: int) -> int:
     """Return a process's id inside its namespace; 0 if it has exited."""
     with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        for line in read_proc_file(f"/proc/{pid}/status").splitlines():
             if line.startswith("NSpid:"):
                 return int(line.split()[-1])
     return 0

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.ranks.processes import read_proc_file
+
 FOREVER = float("inf")
 # gloo's name for the thread that checks its connections every 10 ms, as long as the process runs.
 GLOO_LOOP = "gloo_tcp_loop"
@@ -116,11 +118,11 @@ def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = _read_text(f"/proc/{pid}/task/{task}/schedstat").split()
+                fields = read_proc_file(f"/proc/{pid}/task/{task}/schedstat").split()
                 ran_ns += int(fields[0])
                 if (
                     separate_name
-                    and _read_text(f"/proc/{pid}/task/{task}/comm").strip() == separate_name
+                    and read_proc_file(f"/proc/{pid}/task/{task}/comm").strip() == separate_name
                 ):
                     separate_queued_ns += int(fields[1])
                 else:
@@ -131,7 +133,7 @@ def thread_times(pid: int, separate_name: str = "") -> tuple[int, int, int]:
 def _read_thread(pid: int, tid: int) -> Thread:
     folder = f"/proc/{pid}/task/{tid}"
     name, state, switches, inner = "", "?", 0, tid
-    for line in _read_text(f"{folder}/status").splitlines():
+    for line in read_proc_file(f"{folder}/status").splitlines():
         key, _, value = line.partition(":")
         if key == "Name":
             name = value.strip()
@@ -142,10 +144,10 @@ def _read_thread(pid: int, tid: int) -> Thread:
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
     if state != "S":  # A running thread is not in a waiting system call.
-        ran_ns = int(_read_text(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
+        ran_ns = int(read_proc_file(f"{folder}/schedstat").split()[0]) if name == RPC_LOOP else 0
         return Thread(tid, inner, name, state, switches, ran_ms=ran_ns // 1_000_000)
     try:
-        words = _read_text(f"{folder}/syscall").split()
+        words = read_proc_file(f"{folder}/syscall").split()
     except PermissionError:
         return Thread(tid, inner, name, state, switches, "?")
     if not words or not words[0].isdigit():
@@ -313,11 +315,3 @@ def _timespec(pid: int, address: int) -> float:
     finally:
         os.close(fd)
     return float(seconds + nanoseconds / 1e9)
-
-
-def _read_text(path: str) -> str:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 1 << 14).decode("utf-8", "replace")
-    finally:
-        os.close(fd)
