@@ -102,9 +102,11 @@ def read_threads(pid: int) -> list[Thread]:
         return []
     threads = []
     with contextlib.suppress(OSError):  # It may exit at any moment.
-        for name in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+        thread_ids = map(int, os.listdir(f"/proc/{pid}/task"))
+        # After the largest id, the kernel continues with small ones, so the main thread's may be the largest.
+        for thread_id in sorted(thread_ids, key=lambda thread_id: (thread_id != pid, thread_id)):
             with contextlib.suppress(OSError, IndexError, ValueError):
-                threads.append(_read_thread(pid, int(name)))
+                threads.append(_read_thread(pid, thread_id))
     return threads
 
 

@@ -206,6 +206,33 @@ def test_lists_main_thread_first() -> None:
         assert sorted(t.call for t in threads) == ["futex"] * 3 + ["read"] + ["sleep"] * 2
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may choose process ids")
+def test_lists_main_thread_with_largest_id_first() -> None:
+    program = """
+import os, pathlib, subprocess, sys
+largest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
+pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(largest - 1))
+code = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); input()"
+process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+from helpers.ranks.threads import read_threads
+while len(threads := read_threads(process.pid)) < 2:
+    pass
+process.communicate(b"end\\n")
+print(largest, process.pid, *(thread.id for thread in threads))
+"""
+    in_own_namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    done = subprocess.run(
+        [*in_own_namespace, sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    largest, main, first, second = map(int, done.stdout.split())
+    assert largest == main == first > second
+
+
 def test_counts_switches_only_of_running_threads() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
