@@ -9,6 +9,7 @@ requested name, because in a long history most cells do not concern the answer.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import unicodedata
@@ -78,6 +79,7 @@ class BrokenCell:
     reason: str
 
 
+@functools.lru_cache(maxsize=1000)  # each text is searched for every missing answer
 def normalize_text(text: str) -> str:
     """Return code in NFKC form, which Python uses for names, so that names can be found in it.
 
@@ -100,6 +102,8 @@ class Listing:
         self._postponed = any(map(_POSTPONES_ANNOTATIONS_PATTERN.search, self._searched))
         self._parsed: dict[int, list[Statement]] = {}
         self._broken: dict[int, BrokenCell] = {}
+        # cells that `broken` has parsed
+        self._examined: set[int] = set()
         self._binders: dict[str, list[Statement]] = {}
         self._changers: dict[str, list[Statement]] = {}
         self._asked: set[str] = set()
@@ -162,9 +166,10 @@ class Listing:
         """Return the unparseable cells whose text contains `name`."""
         found = [index for index, text in enumerate(self._searched) if name in text]
         for index in found:
-            if index not in self._parsed:
+            if index not in self._parsed and index not in self._examined:
                 # do not store the tree, because few of these cells are ever needed
                 self._parse(index)
+                self._examined.add(index)
         return [self._broken[index] for index in found if index in self._broken]
 
     def sources(self) -> Sequence[str]:

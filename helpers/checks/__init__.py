@@ -32,6 +32,7 @@ In a rank:
     driver             calling answers as their kind requires
     adversarial        adversarial timing
     replaced           functions that an answer has replaced
+    namespace_memory   whether memory of modules and classes has changed
 Scripts:
     scripts            composing and running a script
     script_worker      a worker process of a script

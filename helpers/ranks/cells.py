@@ -53,7 +53,9 @@ def place_of(file: str, line: int, function: str) -> Place:
     """Return a line's place: its file, the file's readable name, and the line's source text if known."""
     # A rank can claim any file name, and the line's text is shown to the reader. So read only files that this
     # process has loaded as code.
-    is_loaded = file in linecache.cache or file in _loaded_files(len(sys.modules))
+    is_loaded = file in linecache.cache or (
+        file.endswith(".py") and file in _loaded_files(len(sys.modules))
+    )
     source = linecache.getline(file, line).rstrip("\n") if is_loaded else ""
     return Place(file, line, function, cell_name(file), source)
 

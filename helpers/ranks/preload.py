@@ -10,7 +10,7 @@ import contextlib
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from helpers.ranks.huge_pages import collapse_pages
@@ -34,6 +34,10 @@ GRADER_MODULES = (
     "torch._dynamo",
     "torch.utils.data",
 )
+
+
+# Functions of imported modules that prepare them for many ranks. They are called before the server forks.
+before_forking: list[Callable[[], None]] = []
 
 
 @dataclass
@@ -93,6 +97,8 @@ def _import(modules: Sequence[str]) -> None:
 
 def _freeze_memory() -> None:
     learner_module_names()  # so that ranks examine only what they import themselves
+    for prepare in before_forking:
+        prepare()
     gc.freeze()  # So the collector neither touches nor copies pages shared by fork.
     gc.enable()
     collapse_pages()

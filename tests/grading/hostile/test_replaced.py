@@ -37,7 +37,7 @@ WAYS = {
         "torch.equal",
         "from unittest import mock; mock.patch('torch.equal', print).start()",
     ),
-    "a deletion": ("torch.equal", "del torch.equal"),
+    "a deletion": ("torch.equal", "vars(torch).pop('equal', None)"),
     "an inherited method": ("torch.Tensor.equal", "type.__setattr__(torch.Tensor, 'equal', 1)"),
     "the class of a module": ("torch", "torch.__class__ = type('M', (type(torch),), {})"),
     "a function of a layer": (
@@ -115,7 +115,8 @@ ORDINARY = {
         "import types; m = types.ModuleType('m'); m.equal = 1; "
         "M = type('M', (torch.nn.Module,), {'__call__': print}); M.forward = print"
     ),
-    "attributes of its own": "torch.my_own = print; broadcast_from.calls = 1",
+    "an attribute of its own": "broadcast_from.calls = 1",
+    "a name added to torch": "vars(torch).update(my_own=print)",
     "a profiler": (
         "\n    with torch.profiler.profile(): torch.ones(2) + 1\n"
         "    with torch.inference_mode(): torch.ones(2)"
