@@ -112,6 +112,8 @@ def find_submissions(folder: Path, instructor_files: Collection[Path] = ()) -> S
         NoSubmissions: There is nothing to grade.
     """
     if not folder.is_dir():
+        if _ARCHIVE_PATTERN.fullmatch(folder.name) and folder.exists():
+            raise NoSubmissions(f"{folder} is an archive: unpack it, and pass the folder.")
         what = "is not a folder" if folder.exists() else "does not exist"
         raise NoSubmissions(f"{folder} {what}: pass the folder with the submissions.")
     notices: list[str] = []
@@ -364,7 +366,9 @@ def _add_folder(
     if len(submission.files) == before:
         if has_own_files or not has_added_files:
             submission.empty.append(top)
-        notices.append(f"{name}: no notebook was found in this folder and its subfolders")
+        notices.append(
+            f"{_relative_path(top, folder)}: no notebook was found in this folder and its subfolders"
+        )
     if len(same := _with_same_notebook(top, submission.files[before:])) > 1:
         folders = ", ".join(map(printable, sorted(same)[:4]))
         notices.append(

@@ -95,7 +95,8 @@ class Platform:
         file_names: The form of file names in its exports, for the table in docs/grading.md.
         rosters: The tables of the platform that can be used as a roster, for docs/grading.md.
         import_file: The name of the file for import, or "" if no file is written.
-        numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name.
+        numbers_tell_apart: Whether the number in a file's name distinguishes people with the same name whose
+            files are in the same folder, although a person's number may change with the assignment.
         has_common_columns: Whether `has_exported` accepts columns that rosters of other platforms may have.
             These other platforms take precedence.
         advice: Advice on several rows with the same name, or "" if there is no remedy.
