@@ -98,10 +98,12 @@ def read_roster(path: Path) -> Roster:
             )
     width = len(columns)
     rows = [(*cells, *[""] * width)[:width] for _, cells in lines]
-    rows = [cells for cells in rows if all(each.is_learner(cells) for each in PLATFORMS)]
+    roster = Roster(str(path), columns, tuple(rows))
+    rows = [cells for cells in rows if all(each.is_learner(cells, roster) for each in PLATFORMS)]
     if not rows:
-        raise RosterError(f"{path} lists no learners: it has a header and nothing below it.")
-    return Roster(str(path), columns, tuple(rows))
+        below = "only rows that are not learners'" if roster.rows else "nothing"
+        raise RosterError(f"{path} lists no learners: it has a header and {below} below it.")
+    return replace(roster, rows=tuple(rows))
 
 
 def match_roster(roster: Roster, learners: Mapping[str, Source]) -> RosterMatch:

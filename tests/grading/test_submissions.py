@@ -75,6 +75,12 @@ def test_every_file_has_learner_or_notice(tmp_path: Path) -> None:
     ]
 
 
+def test_rejects_packed_export(tmp_path: Path) -> None:
+    (tmp_path / "export.zip").write_bytes(b"PK")
+    with pytest.raises(NoSubmissions, match=r"export\.zip is an archive: unpack it"):
+        find_submissions(tmp_path / "export.zip")
+
+
 def test_learner_names_lose_terminal_escapes(tmp_path: Path) -> None:
     jobs, _ = found_in(put(tmp_path, "\x1b[31mred/x.ipynb"))
     assert jobs[0].learner == "?[31mred"

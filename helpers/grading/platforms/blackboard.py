@@ -58,7 +58,7 @@ class _Blackboard(Platform):
         with_files = {source for name, source in sources.items() if name not in texts}
         return {name for name in texts if sources[name] in with_files}
 
-    def is_learner(self, cells: Sequence[str]) -> bool:
+    def is_learner(self, cells: Sequence[str], roster: Roster) -> bool:
         return not any(cell.strip().casefold().endswith(_PREVIEW) for cell in cells[:4])
 
     def has_exported(self, roster: Roster) -> bool:

@@ -71,7 +71,7 @@ class _Canvas(Platform):
         # a single learner's file may have a name of this form by chance
         return len({source.name for source in self.sources(entries).values()}) > 1
 
-    def is_learner(self, cells: Sequence[str]) -> bool:
+    def is_learner(self, cells: Sequence[str], roster: Roster) -> bool:
         first = {", ".join(cell.strip().casefold() for cell in cells[:2]), *_folded(cells[:1])}
         told_by_platform = all(cell.startswith(_NO_GRADES) for cell in _folded(cells) if cell)
         return not first & _NO_LEARNERS and not told_by_platform

@@ -131,8 +131,11 @@ class Platform:
         """
         return set()
 
-    def is_learner(self, cells: Sequence[str]) -> bool:
-        """Return whether a row of a roster, which may be another platform's, can belong to a person."""
+    def is_learner(self, cells: Sequence[str], roster: Roster) -> bool:
+        """Return whether a row of a roster, which may be another platform's, can belong to a learner.
+
+        roster: the whole roster, with the columns of `cells`.
+        """
         return True
 
     def has_exported(self, roster: Roster) -> bool:

@@ -33,6 +33,7 @@ def roster_file(tmp_path: Path, data: str | bytes) -> Path:
         ("", "is empty"),
         ("\n\n , \n", "is empty"),
         ("Student,ID,Section\n", "lists no learners"),
+        ("Student,ID,Section\nPoints Possible,,\n", "only rows that are not learners"),
         ("Student,ID,id\nAda,1,2\n", "has the column 'ID' twice"),
         ("Student,ID\nLovelace, Ada,1\n", "line 2, has 3 cells"),
         (b"Student,ID\nAd\xe4,1\n", "is not UTF-8"),
