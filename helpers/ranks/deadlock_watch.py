@@ -140,7 +140,9 @@ class DeadlockDetector:
         # and do not read the other ranks' threads.
         for member in sorted(running, key=lambda member: member.rank != self._running_rank):
             threads[member.rank] = self._rank_snapshot(member).threads
-            if not _polls_file(member) and not self._may_be_blocked(member, threads[member.rank]):
+            if not self._polls_file(member) and not self._may_be_blocked(
+                member, threads[member.rank]
+            ):
                 self._running_rank = member.rank
                 self._reset()
                 return None
@@ -184,13 +186,13 @@ class DeadlockDetector:
     def _is_reading_store_file(
         self, running: list[Member], threads: Mapping[int, Sequence[Thread]]
     ) -> bool:
-        """Return whether a rank polling a file for a key is just reading it, so that this look shows nothing.
+        """Return whether a rank polling a file is just reading it, so that this look shows nothing.
 
         The number of such looks is limited, because a rank that has found its key continues with
         something else.
         """
         is_reading = any(
-            _polls_file(member) and rank_threads[0].call not in _SLEEP_CALLS
+            self._polls_file(member) and rank_threads[0].call not in _SLEEP_CALLS
             for member in running
             if (rank_threads := threads[member.rank])
         )
@@ -198,6 +200,16 @@ class DeadlockDetector:
             self._skipped_count + 1 if is_reading and self._first_activity is not None else 0
         )
         return 0 < self._skipped_count <= _MAX_SKIPPED
+
+    def _polls_file(self, member: Member) -> bool:
+        """Return whether a rank waits for keys of a store that is a file, or may do so in a rendezvous.
+
+        A rank's report of a rendezvous only counts until another rank has been seen running.
+        """
+        keys = member.status.keys
+        if keys is not None:
+            return not keys.port
+        return bool(member.status.meets) and self._first_activity is not None
 
     def _may_be_blocked(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Return whether a rank may be unable to continue by itself, judged without asking it.
@@ -544,12 +556,6 @@ def _stable_report(member: Member) -> tuple[object, ...]:
         number,
         member.answer_count >= member.ask_count,
     )
-
-
-def _polls_file(member: Member) -> bool:
-    """Return whether a rank waits for keys of a store that is a file."""
-    keys = member.status.keys
-    return keys is not None and not keys.port
 
 
 def _has_changed(earlier: _ThreadActivity, later: _ThreadActivity) -> bool:
