@@ -47,8 +47,8 @@ test: $(EXTRAS)  ## run the tests and all notebooks, five at a time because many
 test-all: $(EXTRAS)  ## run the same, and the extended tests: sandboxes, browsers, many ways to start ranks
 	$(BIN)/python -m pytest -m "not soak and not prove" -n 3 --dist worksteal $(TEST_ARGS)
 
-prove: $(EXTRAS)  ## check every known answer of every exercise, on visible and hidden cases
-	$(BIN)/python -m pytest -m "(prove or not prove) and not soak" -n 3 --dist worksteal tests/exercises/test_answers.py $(TEST_ARGS)
+prove: $(EXTRAS)  ## check every known answer of every exercise, and all solved notebooks in a sandbox
+	$(BIN)/python -m pytest -m "(prove or not prove) and not soak" -n 3 --dist worksteal tests/exercises/test_answers.py tests/grading/test_references.py $(TEST_ARGS)
 
 soak: $(EXTRAS)  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
