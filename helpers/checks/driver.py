@@ -57,11 +57,11 @@ def drive_cases(
     last recorded call.
     """
     from helpers.checks.adversarial import adversarial_world
-    from helpers.checks.replaced import watch_functions
 
     # look up the real sleep before the answer runs and before the world is made adversarial, so that a late
     # rank is really late
     sleep, results = time.sleep, []
+    watch = _import_watch() if plan.report_replaced else None
     kind, driver, is_alone = plan.kind, plan.driver, plan.kind.is_alone
     built_program: int | None = None
     initial_names = set(vars(sys.modules["__main__"]))
@@ -72,7 +72,7 @@ def drive_cases(
     with adversarial_world(plan.other_poison) if kind.is_adversarial else contextlib.nullcontext():
         # start this inside the adversarial world, so that functions replaced by it are not attributed to the
         # answer
-        compare = watch_functions(replacement_reporter()) if plan.report_replaced else None
+        compare = watch(replacement_reporter()) if watch is not None else None
         for turn, (inputs, number) in enumerate(zip(given, plan.numbers, strict=True)):
             if (
                 plan.program_indices[turn] != built_program
@@ -108,6 +108,13 @@ def drive_cases(
         if compare is not None:
             compare()
     return results
+
+
+def _import_watch() -> Callable[[Callable[[str], None]], Callable[[], None]]:
+    """Import `watch_functions`, which only graders need."""
+    from helpers.checks.replaced import watch_functions
+
+    return watch_functions
 
 
 def _seed(number: int) -> None:
