@@ -33,7 +33,7 @@ def two() -> Iterator[Network]:
 
 
 @pytest.mark.extended
-def test_ranks_communicate_and_report_vanished_host(two: Network) -> None:
+def test_ranks_communicate_and_report_vanished_host(two: Network, tmp_path: Path) -> None:
     def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
         total = torch.tensor(float(rank))
         dist.all_reduce(total)
@@ -44,11 +44,18 @@ def test_ranks_communicate_and_report_vanished_host(two: Network) -> None:
             os.environ["GLOO_SOCKET_IFNAME"],
         )
 
-    def waits(rank: int, world_size: int) -> None:
+    def waits(rank: int, world_size: int, folder: Path) -> None:
+        dist.barrier()  # its first call imports modules
         print("here", flush=True)
+        (folder / str(rank)).touch()
         if rank == 3:
             time.sleep(100)
         dist.barrier()
+
+    def unplug_when_all_wait() -> None:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 4)
+        time.sleep(2.0)
+        two.hosts[1].unplug()
 
     with two.machines():
         run = launch(where, 4)
@@ -57,8 +64,8 @@ def test_ranks_communicate_and_report_vanished_host(two: Network) -> None:
         assert run.values == [(6.0, host, at, "eth0") for host in run.hosts]
         assert two.hosts[1].processes()
 
-        threading.Timer(2.0, two.hosts[1].unplug).start()
-        run = launch(waits, 4, on_failure="return", timeout=60)
+        threading.Thread(target=unplug_when_all_wait).start()
+        run = launch(waits, 4, args=(tmp_path,), on_failure="return", timeout=60)
     assert isinstance(run.failure, HostLost)
     assert run.failure.host == "n2" and run.failure.ranks == (2, 3)
     assert "lost host n2 and its ranks 2, 3: it has not answered" in run.failure.title
