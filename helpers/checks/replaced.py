@@ -18,7 +18,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -90,9 +90,16 @@ class _Record:
     memory: Memory | None
 
 
-# The watched modules and classes, by name. A rank inherits the records of its server.
-_records: dict[str, _Record] = {}
-_modules: dict[str, Any] = {}
+@dataclass
+class _Recorded:
+    """The watched modules and classes by name, and the modules among them."""
+
+    records: dict[str, _Record] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)
+
+
+# A rank inherits the records of its server.
+_recorded = _Recorded()
 
 
 def record_functions() -> None:
@@ -100,7 +107,7 @@ def record_functions() -> None:
 
     A rank server calls this before it forks, because a rank copies the memory of everything that it records.
     """
-    is_same = make_comparison()
+    is_same, records, modules = make_comparison(), _recorded.records, _recorded.modules
     holders = [
         *((name, sys.modules.get(name)) for name in ("helpers", *_WATCHED_MODULES)),
         *(
@@ -110,21 +117,21 @@ def record_functions() -> None:
         ),
     ]
     holders = [
-        (name, holder) for name, holder in holders if holder is not None and name not in _records
+        (name, holder) for name, holder in holders if holder is not None and name not in records
     ]
     holders += [
         (name, record.holder)
-        for name, record in _records.items()
+        for name, record in records.items()
         if record.memory is None or not is_same(record.memory)
     ]
     for name, holder in holders:  # The list grows during the loop.
-        _records[name] = _make_record(name, holder)
+        records[name] = _make_record(name, holder)
         if isinstance(holder, ModuleType):
-            _modules[name] = holder
+            modules[name] = holder
         holders += [
             (inner_name, inner)
             for inner_name, inner in _holders_inside(name, holder)
-            if inner_name not in _records or _records[inner_name].holder is not inner
+            if inner_name not in records or records[inner_name].holder is not inner
         ]
 
 
@@ -140,9 +147,12 @@ def watch_functions(report: Callable[[str], None]) -> Callable[[], None]:
     record_functions()
     max_names, is_callable, get_type, module_type = _MAX_NAMES, callable, type, ModuleType
     is_same = make_comparison()
-    watched = [(record.memory, record.contents) for record in _records.values()]
-    modules: _Contents = ("sys.modules", sys, module_type, sys.modules, _modules, frozenset(), [])
-    watched.append((memory_of(sys.modules), modules))
+    watched = [(record.memory, record.contents) for record in _recorded.records.values()]
+    modules = _recorded.modules
+    imported: _Contents = ("sys.modules", sys, module_type, sys.modules, modules, frozenset(), [])
+    watched.append((memory_of(sys.modules), imported))
+    # The answer could find the records here, and change what it is compared with.
+    _recorded.records, _recorded.modules = {}, {}
 
     # Call only functions that were looked up before the answer was built, and methods of built-in types,
     # which no answer can replace.

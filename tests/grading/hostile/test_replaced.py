@@ -96,6 +96,11 @@ WAYS = {
         "helpers.ranks.rank_context._context.ask",
         "import helpers as h; h.ranks.rank_context._context.ask = print",
     ),
+    "what a rank has recorded": (
+        "torch.equal",
+        "import helpers as h; r = h.checks.replaced._recorded; r.modules.clear(); "
+        "[x.contents[4].clear() for x in r.records.values()]; torch.equal = lambda *a: True",
+    ),
     "a hard world's sleep": ("time.sleep", "import time; time.sleep = print"),
 }
 ORDINARY = {
@@ -156,6 +161,7 @@ OFTEN = (
     "mock",
     "a built-in function",
     "a function's code",
+    "what a rank has recorded",
     "globals of a frame",
     "sys.modules",
     "an optimizer",
